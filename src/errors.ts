@@ -1,0 +1,69 @@
+/** Every code a {@link CheckpointError} can carry. A code never changes its meaning. */
+export type CheckpointErrorCode =
+	/** A config lacks something the call needs, or holds something of the wrong type. */
+	| "INVALID_CONFIG"
+	/** An option is unknown, or its value is not one of those allowed. */
+	| "INVALID_OPTION"
+	/** `copyThread` was asked to copy into a thread that already has checkpoints. */
+	| "THREAD_EXISTS"
+	/** A checkpoint named in a call is not stored. */
+	| "NOT_FOUND"
+	/** A value can't be turned into bytes. */
+	| "UNSERIALIZABLE"
+	/** Stored bytes can't be turned back into what was put. */
+	| "CORRUPT"
+	/** The file is not a database of this package. */
+	| "FOREIGN_DATABASE"
+	/** The file was written by the official `@langchain/langgraph-checkpoint-sqlite`. */
+	| "OFFICIAL_DATABASE"
+	/** The database was written by a newer version of this package. */
+	| "NEWER_FORMAT"
+	/** The database can't be written to. */
+	| "READ_ONLY"
+	/** Another process held the database for longer than the busy timeout. */
+	| "BUSY"
+	/** The saver was closed. */
+	| "CLOSED"
+	/** A required package is not installed. */
+	| "MISSING_DRIVER"
+	/** The database reported an error of another kind; see `cause`. */
+	| "STORAGE";
+
+/**
+ * The one error class of this package.
+ *
+ * `code` is stable and meant for programs; `message` names the offending value and the next step and is
+ * meant for people; `cause` is the error from below, if there is one.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await saver.copyThread("main", "experiment");
+ * } catch (error) {
+ *   if (error instanceof CheckpointError && error.code === "THREAD_EXISTS") await saver.deleteThread("experiment");
+ *   else throw error;
+ * }
+ * ```
+ */
+export class CheckpointError extends Error {
+	override readonly name = "CheckpointError";
+	readonly code: CheckpointErrorCode;
+
+	constructor(code: CheckpointErrorCode, message: string, options?: ErrorOptions) {
+		super(`${message} [${code}]`, options);
+		this.code = code;
+	}
+}
+
+/** A short, safe rendering of any value for an error message. */
+export function quote(value: unknown): string {
+	const text = typeof value === "string" ? JSON.stringify(value) : describe(value);
+	return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+function describe(value: unknown): string {
+	if (Array.isArray(value)) return `an array of ${value.length}`;
+	if (typeof value === "object" && value !== null) return "an object";
+	if (typeof value === "function") return "a function";
+	return typeof value === "bigint" ? `${value}n` : String(value);
+}

@@ -1,0 +1,69 @@
+/** What {@link DeltaSaver.copyThread} may leave out. */
+export interface CopyThreadOptions {
+	/** Copy only this checkpoint (of the root namespace), its ancestors, and the subgraph checkpoints made under them. */
+	upTo?: string;
+	/** Copy only the newest checkpoint of each namespace. Excludes `upTo`. */
+	latestOnly?: boolean;
+}
+
+/** What {@link DeltaSaver.prune} keeps. */
+export interface PruneOptions {
+	/** `"keep_latest"` (default) keeps the newest checkpoints of each namespace, `"delete"` keeps nothing. */
+	strategy?: "keep_latest" | "delete";
+	/** How many checkpoints of each namespace `"keep_latest"` keeps. Default 1. */
+	keepLast?: number;
+}
+
+/** What a deletion removed. */
+export interface Removed {
+	checkpoints: number;
+	writes: number;
+	blobs: number;
+	/** Stored bytes of the removed blobs, writes and checkpoint rows. */
+	bytes: number;
+}
+
+/** What {@link DeltaSaver.copyThread} copied. */
+export interface Copied {
+	checkpoints: number;
+	writes: number;
+}
+
+/** Which page {@link DeltaSaver.listThreads} answers. */
+export interface ListThreadsOptions {
+	/** At most this many threads. Default 50. */
+	limit?: number;
+	/** `next` of the page before. */
+	after?: string;
+}
+
+/** A thread, as the listing knows it without reading any state. */
+export interface ThreadInfo {
+	threadId: string;
+	/** When its first checkpoint or write was stored. */
+	createdAt: Date;
+	/** When its last checkpoint was stored. */
+	updatedAt: Date;
+	/** How many checkpoints it has, in all namespaces. */
+	checkpoints: number;
+	/** Id of the newest checkpoint of the root namespace, if there is one. */
+	head: string | undefined;
+}
+
+/** One page of threads, the most recently updated first. */
+export interface ThreadPage {
+	threads: ThreadInfo[];
+	/** Pass as `after` to get the next page; `undefined` on the last one. */
+	next: string | undefined;
+}
+
+/** What {@link DeltaSaver.stats} counts. Bytes are as stored, without the database's own overhead. */
+export interface Stats {
+	threads: number;
+	checkpoints: number;
+	writes: number;
+	blobs: { whole: number; patched: number };
+	bytes: { checkpoints: number; blobs: number; writes: number };
+	/** Bytes of the blobs of each channel, the largest first. */
+	channels: { channel: string; blobs: number; bytes: number }[];
+}
