@@ -1,0 +1,68 @@
+import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import { Decoder } from "./decoder.ts";
+import { Encoder } from "./encoder.ts";
+
+/** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
+export interface Encoded {
+	readonly type: string | undefined;
+	readonly bytes: Uint8Array;
+}
+
+/** Value ⇄ bytes. Nothing else in the package knows what a value looks like inside. */
+export interface Codec {
+	/** Looks at the value before it returns; a promise only delays the bytes. */
+	encode(value: unknown): Encoded | Promise<Encoded>;
+	/** A fresh object each time. */
+	decode(encoded: Encoded): unknown;
+}
+
+/** The built-in codec. */
+export class DeltaCodec implements Codec {
+	readonly #encoder = new Encoder();
+	readonly #decoder = new Decoder();
+
+	encode(value: unknown): Encoded {
+		return { type: undefined, bytes: this.#encoder.encode(value) };
+	}
+
+	decode(encoded: Encoded): unknown {
+		return this.#decoder.decode(encoded.bytes);
+	}
+}
+
+/** The built-in codec in the shape of LangGraph's own serializers, for code that asks a saver for its `serde`. */
+export class DeltaSerializer implements SerializerProtocol {
+	readonly #codec = new DeltaCodec();
+
+	async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
+		return ["delta", this.#codec.encode(value).bytes];
+	}
+
+	async loadsTyped(_type: string, data: Uint8Array | string): Promise<unknown> {
+		const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+		return this.#codec.decode({ type: undefined, bytes });
+	}
+}
+
+/** Any serializer of LangGraph's protocol as a codec: whole values, one at a time, with the tag it gave them. */
+export class SerdeCodec implements Codec {
+	readonly #serde: SerializerProtocol;
+
+	constructor(serde: SerializerProtocol) {
+		this.#serde = serde;
+	}
+
+	encode(value: unknown): Promise<Encoded> {
+		// Called at once, not in a then: what the caller changes afterwards must not be stored.
+		return Promise.resolve(this.#serde.dumpsTyped(value)).then(([type, data]: [string, Uint8Array | string]) =>
+			typeof data === "string"
+				? { type: `t${type}`, bytes: new TextEncoder().encode(data) }
+				: { type: `b${type}`, bytes: new Uint8Array(data) },
+		);
+	}
+
+	decode({ type = "", bytes }: Encoded): Promise<unknown> {
+		const data = type.startsWith("t") ? new TextDecoder().decode(bytes) : new Uint8Array(bytes);
+		return Promise.resolve(this.#serde.loadsTyped(type.slice(1), data));
+	}
+}

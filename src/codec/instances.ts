@@ -1,0 +1,141 @@
+import { Document } from "@langchain/core/documents";
+import {
+	AIMessage,
+	AIMessageChunk,
+	ChatMessage,
+	ChatMessageChunk,
+	FunctionMessage,
+	FunctionMessageChunk,
+	HumanMessage,
+	HumanMessageChunk,
+	RemoveMessage,
+	SystemMessage,
+	SystemMessageChunk,
+	ToolMessage,
+	ToolMessageChunk,
+} from "@langchain/core/messages";
+import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
+import { DeltaSnapshot, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { TAG } from "./wire.ts";
+
+type Fields = Record<string, unknown>;
+type Constructor = abstract new (...args: never[]) => object;
+
+interface InstanceKind {
+	readonly name: string;
+	readonly constructor: Constructor;
+	describe(value: Fields): Fields;
+	make(fields: Fields): object;
+}
+
+function messageKind(name: string, constructor: new (fields: never) => object): InstanceKind {
+	return { name, constructor, describe: describeMessage, make: (fields) => new constructor(fields as never) };
+}
+
+/** The closed set of classes that stored bytes can name. */
+const KINDS: readonly InstanceKind[] = [
+	...Object.entries({
+		AIMessage,
+		AIMessageChunk,
+		ChatMessage,
+		ChatMessageChunk,
+		FunctionMessage,
+		FunctionMessageChunk,
+		HumanMessage,
+		HumanMessageChunk,
+		RemoveMessage,
+		SystemMessage,
+		SystemMessageChunk,
+		ToolMessage,
+		ToolMessageChunk,
+	}).map(([name, constructor]) => messageKind(name, constructor as new (fields: never) => object)),
+	{
+		name: "Document",
+		constructor: Document,
+		describe: ({ pageContent, metadata, id }) =>
+			id === undefined ? { pageContent, metadata } : { pageContent, metadata, id },
+		make: (fields) => new Document(fields as never),
+	},
+	{
+		name: "StringPromptValue",
+		constructor: StringPromptValue,
+		describe: ({ value }) => ({ value }),
+		make: ({ value }) => new StringPromptValue(value as string),
+	},
+	{
+		name: "ChatPromptValue",
+		constructor: ChatPromptValue,
+		describe: ({ messages }) => ({ messages }),
+		make: ({ messages }) => new ChatPromptValue({ messages } as never),
+	},
+	{
+		name: "ImagePromptValue",
+		constructor: ImagePromptValue,
+		describe: ({ imageUrl }) => ({ imageUrl }),
+		make: ({ imageUrl }) => new ImagePromptValue({ imageUrl } as never),
+	},
+];
+
+const kindByName: ReadonlyMap<string, InstanceKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
+const kindByConstructor = new WeakMap<object, InstanceKind | null>();
+
+/** What a message was built from, as it is now: constructor arguments, and fields set since. */
+function describeMessage(message: Fields): Fields {
+	const fields: Fields = {};
+	const given = message.lc_kwargs as Fields;
+	for (const key of Object.keys(given)) fields[key] = key in message ? message[key] : given[key];
+	for (const key of Object.keys(message))
+		if (message[key] !== undefined && !(key in fields) && key !== "type" && !key.startsWith("lc_"))
+			fields[key] = message[key];
+	return fields;
+}
+
+/** The tag and fields of an instance of a known class, `undefined` for any other object. */
+export function describeInstance(value: object): { tag: number; fields: readonly unknown[] } | undefined {
+	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
+	const constructor = value.constructor as object | undefined;
+	if (typeof constructor !== "function") return undefined;
+	let kind = kindByConstructor.get(constructor);
+	if (kind === undefined) {
+		kind = findKind(value);
+		kindByConstructor.set(constructor, kind);
+	}
+	if (kind === null) return undefined;
+	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
+}
+
+/** The kind of the nearest class that is known: a subclass comes back as the class it extends. */
+function findKind(value: object): InstanceKind | null {
+	let prototype = Object.getPrototypeOf(value);
+	while (prototype !== null && prototype !== Object.prototype) {
+		const constructor = prototype.constructor as Constructor & { lc_name?: () => string };
+		const exact = KINDS.find((kind) => kind.constructor === constructor);
+		if (exact !== undefined) return exact;
+		// A second copy of @langchain/core in the process has classes of its own with the same names.
+		if ((value as Fields).lc_serializable === true && Object.hasOwn(constructor, "lc_name")) {
+			const named = kindByName.get(constructor.lc_name?.() ?? "");
+			if (named !== undefined) return named;
+		}
+		prototype = Object.getPrototypeOf(prototype);
+	}
+	return null;
+}
+
+/** Builds an instance of a known class; `undefined` if the name is not one of them. */
+export function makeInstance(name: unknown, fields: unknown): object | undefined {
+	if (typeof name !== "string" || typeof fields !== "object" || fields === null) return undefined;
+	return kindByName.get(name)?.make(fields as Fields);
+}
+
+export function makeDeltaSnapshot(value: unknown): DeltaSnapshot {
+	return new DeltaSnapshot(value);
+}
+
+/** What JSON would store in the place of an instance of an unknown class; the value itself if it has no say. */
+export function standInFor(value: object): unknown {
+	const { lg_name, node, args, timeout } = value as Fields;
+	// LangGraph takes `Send` back as a plain object, and its toJSON would add a name that it does not expect.
+	if (lg_name === "Send") return timeout === undefined ? { node, args } : { node, args, timeout };
+	const toJSON = (value as Fields).toJSON;
+	return typeof toJSON === "function" ? toJSON.call(value, "") : value;
+}

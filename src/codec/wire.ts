@@ -1,0 +1,65 @@
+/**
+ * The numbers of the stored value format.
+ *
+ * A value is one layout byte, then MessagePack. Three extension types carry what MessagePack has no word for; a
+ * fourth marks a *tagged* value: an array whose first element is `EXT_TAG` with the tag as its one byte of data.
+ * Applications can't store an extension of their own, so data never looks like a tagged value.
+ */
+
+/** First byte of a value. `array` and `object` have no header: elements, or keys and values, follow to the end. */
+export const LAYOUT = { value: 0, array: 1, object: 2, refs: 0x10 } as const;
+
+/** One-byte values: see {@link SINGLE}. */
+export const EXT_SINGLE = 0;
+/** Milliseconds since 1970 as a float64, NaN for an invalid date. */
+export const EXT_DATE = 1;
+/** A sign byte (1 = negative), then the magnitude, big-endian. */
+export const EXT_BIGINT = 2;
+/** The number of an object that occurred before in the same value, as a uint32. Objects are numbered as they begin. */
+export const EXT_REF = 3;
+/** Marks the array it is the first element of as a tagged value. */
+export const EXT_TAG = 4;
+
+export const SINGLE = { undefined: 0, negativeZero: 1 } as const;
+
+/** What follows the tag in the array is named beside it. */
+export const TAG = {
+	/** key, value, key, value... */
+	map: 1,
+	/** values... */
+	set: 2,
+	/** class, name, message, stack, own properties, [cause, [errors]] */
+	error: 3,
+	/** source, flags, lastIndex */
+	regexp: 4,
+	/** href */
+	url: 5,
+	/** index in TYPED_ARRAYS, bytes */
+	typedArray: 6,
+	/** bytes of an ArrayBuffer */
+	buffer: 7,
+	/** bytes of a Node.js Buffer; a Uint8Array is plain MessagePack bin */
+	nodeBuffer: 8,
+	/** length, index, value, index, value... */
+	sparse: 9,
+	/** UTF-16LE code units of a string that has lone surrogates */
+	utf16: 10,
+	/** LangChain class name, constructor arguments */
+	langchain: 16,
+	/** value of a LangGraph DeltaSnapshot */
+	deltaSnapshot: 17,
+} as const;
+
+export const TYPED_ARRAYS = [
+	"Int8Array",
+	"Uint8ClampedArray",
+	"Int16Array",
+	"Uint16Array",
+	"Int32Array",
+	"Uint32Array",
+	"Float32Array",
+	"Float64Array",
+	"BigInt64Array",
+	"BigUint64Array",
+	"DataView",
+] as const;

@@ -1,0 +1,323 @@
+import { uuid5 } from "@langchain/langgraph-checkpoint";
+
+/** What the attribution of writes must know of a checkpoint. */
+export interface PathCheckpoint {
+	readonly id: string;
+	readonly parentId?: string | undefined;
+	/** `metadata.source` and `metadata.step`. */
+	readonly source: string | undefined;
+	readonly step: number | undefined;
+	readonly versions: Readonly<Record<string, string | number>>;
+	/** Names the run or state update that put it (see {@link StoredWrite.actor}); a `__copy__` has that of its original. */
+	readonly actor?: number | undefined;
+	/** The runs that put it again later. */
+	readonly again?: readonly number[] | undefined;
+	/** For source `update`: whether it took over tasks of its parent that had finished; see {@link absorbedTasks}. */
+	readonly absorbed?: boolean | undefined;
+}
+
+/** What the attribution of writes must know of a write. */
+export interface StoredWrite {
+	readonly taskId: string;
+	readonly idx: number;
+	readonly channel: string;
+	/** Names the run or state update that stored it. Greater numbers are of later ones; `undefined` if not known. */
+	readonly actor?: number | undefined;
+	/**
+	 * How many calls had stored writes of this task at this checkpoint before. Readers of pending writes see, of several
+	 * rows with the same task and index, the one with the lowest.
+	 */
+	readonly generation?: number | undefined;
+}
+
+export interface AttributionInput<W extends StoredWrite> {
+	readonly parent: PathCheckpoint;
+	readonly child: PathCheckpoint;
+	/** The other children of the parent. Used only if the child is a `__copy__`. */
+	readonly siblings: readonly PathCheckpoint[];
+	readonly channel: string;
+	/** All writes stored at the parent, of every channel, in any order. */
+	readonly writes: readonly W[];
+	/** Task ids that have writes at the parent's own parent. Such tasks can't be the parent's. */
+	readonly inherited?: ReadonlySet<string> | undefined;
+}
+
+const NULL_TASK = "00000000-0000-0000-0000-000000000000";
+
+/** Exit durability files the writes of all supersteps under one checkpoint, with the step in place of a task id's first group. */
+const EXIT_TASK = /^(\d{8}|0*-\d+)-/;
+
+/**
+ * How many supersteps of one run in exit durability are recognised. Other task ids are random: one in four million looks
+ * like one of a thousand steps.
+ */
+const EXIT_STEPS = 1000;
+
+/**
+ * The writes stored at `parent` that made `child`'s value of `channel`, oldest first.
+ *
+ * A checkpoint can have several children: runs that were started from it again, state updates, new inputs over an
+ * unfinished superstep. The writes of all of them are stored in one heap at the parent; this finds those of one child.
+ */
+export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W>): W[] {
+	const { parent, child, channel } = input;
+	const original = findOriginal(parent, child, input.siblings);
+	if (original) return attributeWrites({ ...input, child: original, siblings: without(input.siblings, original) });
+	const heap = new WriteHeap(input);
+	const made = child.source === "update" ? heap.ofUpdate() : heap.ofRun();
+	return made.filter((write) => write.channel === channel);
+}
+
+/**
+ * The writes stored at a checkpoint that are part of its own value, not of its children's, oldest first.
+ *
+ * An update as `__input__` stores its input there. So does a run in exit durability that was given a `Command` with an
+ * update, if it ends before a superstep does.
+ */
+export function attributeOwnWrites<W extends StoredWrite>(input: {
+	readonly checkpoint: PathCheckpoint;
+	readonly channel: string;
+	/** All writes stored at the checkpoint, in any order. */
+	readonly writes: readonly W[];
+}): W[] {
+	const { checkpoint, channel, writes } = input;
+	const { source, actor, again = [] } = checkpoint;
+	const actors = source === "input" && actor !== undefined ? [actor, ...again] : again;
+	const inputTask = inputTaskId(checkpoint);
+	return inOrder(writes).filter(
+		(write) =>
+			write.channel === channel &&
+			(write.taskId === inputTask || (write.taskId === NULL_TASK && actors.includes(write.actor ?? Number.NaN))),
+	);
+}
+
+/**
+ * The writes that made the value of a checkpoint without a parent: the first input of a thread is stored under the id of
+ * an empty checkpoint that is never put.
+ */
+export function attributeOrphans<W extends StoredWrite & { readonly checkpointId: string }>(input: {
+	readonly root: PathCheckpoint;
+	readonly channel: string;
+	/** Writes of the namespace whose checkpoint has no row, in any order. */
+	readonly writes: readonly W[];
+}): W[] {
+	const { root, channel } = input;
+	const mine = input.writes.filter(
+		(write) => write.checkpointId < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
+	);
+	const nearest = mine.reduce((max, { checkpointId }) => (checkpointId > max ? checkpointId : max), "");
+	return inOrder(mine.filter((write) => write.checkpointId === nearest && write.channel === channel));
+}
+
+/** What {@link absorbedTasks} must know of a checkpoint. */
+export interface TaskState {
+	readonly versions: Readonly<Record<string, string | number>>;
+	readonly seen: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
+	/** Equal for equal stored values of a channel, `undefined` without one. */
+	value(channel: string): unknown;
+}
+
+/**
+ * Whether an update took over tasks of its parent that had finished while others had not.
+ *
+ * Core applies their writes without a new version, so the versions do not tell. Two things do: their nodes have seen
+ * more than before, and the packets that were sent to them are gone although the version of the channel is the same.
+ */
+export function absorbedTasks(parent: TaskState, update: TaskState): boolean {
+	const sends = "__pregel_tasks";
+	const consumed = parent.versions[sends] === update.versions[sends] && parent.value(sends) !== update.value(sends);
+	if (consumed) return true;
+	return Object.entries(update.seen).some(([node, seen]) =>
+		Object.entries(seen).some(([channel, version]) => parent.seen[node]?.[channel] !== version),
+	);
+}
+
+class WriteHeap<W extends StoredWrite> {
+	readonly #parent: PathCheckpoint;
+	readonly #child: PathCheckpoint;
+	readonly #siblings: readonly PathCheckpoint[];
+	readonly #channel: string;
+	readonly #writes: readonly W[];
+	readonly #updateTask: string;
+
+	constructor(input: AttributionInput<W>) {
+		this.#parent = input.parent;
+		this.#child = input.child;
+		this.#siblings = input.siblings;
+		this.#channel = input.channel;
+		const inputTask = inputTaskId(input.parent);
+		const isForeign = ({ taskId }: W) =>
+			taskId === inputTask || (taskId !== NULL_TASK && input.inherited?.has(taskId) === true);
+		this.#writes = inOrder(input.writes.filter((write) => !isForeign(write)));
+		this.#updateTask = updateTaskId(input.parent.id);
+	}
+
+	ofRun(): W[] {
+		if (this.#isUnchanged()) return [];
+		const source = this.#child.source;
+		if (source === "input" || source === "fork") return this.#ofNullTask();
+		const exit = this.#exitWrites();
+		return exit.length > 0 ? exit : [...this.#ofNullTask(), ...this.#ofTasks()];
+	}
+
+	ofUpdate(): W[] {
+		const own = this.#writes.filter((write) => this.#isOwn(write));
+		const commands = this.#visible(NULL_TASK).filter((write) => this.#canRead(write));
+		const pending = [...commands, ...this.#tasks().flatMap((task) => this.#visible(task))];
+		if (this.#child.absorbed) return [...pending, ...own];
+		if (this.#isUnchanged()) return [];
+		if (own.length > 0) return own;
+		const update = this.#visible(this.#updateTask);
+		return update.length > 0 ? update : pending;
+	}
+
+	/** Every applied write raises the version. A checkpoint without any versions was not made by a graph. */
+	#isUnchanged(): boolean {
+		const versions = this.#child.versions;
+		if (this.#child.source === "loop" && Object.keys(versions).length === 0) return false;
+		return versions[this.#channel] === this.#parent.versions[this.#channel];
+	}
+
+	#isOwn(write: W): boolean {
+		return write.actor !== undefined && write.actor === this.#child.actor;
+	}
+
+	/** A run reads what is pending at its start; what it then writes for a task takes the place of all that task had. */
+	#ofTask(task: string, replaces: (write: W) => boolean): W[] {
+		const own = this.#writes.filter((write) => write.taskId === task && this.#isOwn(write));
+		return own.some(replaces) ? own : this.#visible(task);
+	}
+
+	#ofNullTask(): W[] {
+		return this.#ofTask(NULL_TASK, () => true).filter((write) => this.#isOwn(write) || this.#canRead(write));
+	}
+
+	/**
+	 * Whether the child can have been made with an update that the `Command` of another run had left pending: not if that
+	 * run came later, nor if it went on with it and this one answers an interrupt, which discards it.
+	 */
+	#canRead(command: W): boolean {
+		const { actor } = command;
+		if (actor === undefined || this.#child.actor === undefined) return true;
+		if (actor > this.#child.actor) return false;
+		const answers = this.#child.source === "loop" && this.#parent.source !== "update" && this.#parent.source !== "fork";
+		return !answers || !this.#siblings.some((other) => other.source === "input" && other.actor === actor);
+	}
+
+	/** Interrupts, errors and resume values (negative indices) do not end a task. */
+	#ofTasks(): W[] {
+		return this.#tasks().flatMap((task) => this.#ofTask(task, (write) => write.idx >= 0));
+	}
+
+	#tasks(): string[] {
+		const ids = new Set(this.#writes.map((write) => write.taskId));
+		return [...ids].filter((id) => id !== NULL_TASK && id !== this.#updateTask && !this.#isExit(id));
+	}
+
+	#visible(task: string): W[] {
+		return visibleWrites(this.#writes.filter((write) => write.taskId === task));
+	}
+
+	#exitWrites(): W[] {
+		const last = this.#child.step ?? Infinity;
+		const inRange = this.#writes.filter((w) => this.#isExit(w.taskId) && this.#exitStep(w.taskId) <= last);
+		const own = this.#writes.filter((write) => this.#isOwn(write) && (inRange.includes(write) || this.#isExitNull(write)));
+		if (own.some((write) => inRange.includes(write))) return own.filter((write) => !this.#isStale(write, own));
+		const known = this.#child.actor !== undefined && inRange.every((write) => write.actor !== undefined);
+		return known ? [] : visibleWrites(inRange);
+	}
+
+	#exitStep(task: string): number {
+		return Number(EXIT_TASK.exec(task)?.[1]?.replace(/^0+-/, "-"));
+	}
+
+	#isExit(task: string): boolean {
+		const steps = this.#exitStep(task) - (this.#parent.step ?? -2);
+		return task !== NULL_TASK && steps > 0 && steps <= EXIT_STEPS;
+	}
+
+	/** With step 0 in its first group the null task's id is what it was. */
+	#isExitNull(write: W): boolean {
+		return write.taskId === NULL_TASK && write.idx >= 0 && (this.#parent.step ?? -2) < 0;
+	}
+
+	/**
+	 * A run in exit durability first files again whatever was pending at its start. That counts only if it went straight
+	 * on with the unfinished superstep, and only for tasks that it did not run again.
+	 */
+	#isStale(write: W, own: readonly W[]): boolean {
+		const tail = taskTail(write.taskId);
+		if (tail === taskTail(NULL_TASK)) return false;
+		const before = this.#writes.filter((w) => taskTail(w.taskId) === tail && (w.actor ?? 0) < (write.actor ?? 0));
+		if (before.length === 0) return false;
+		if (this.#exitStep(write.taskId) !== (this.#parent.step ?? -2) + 1) return true;
+		const calls = own.filter((w) => w.taskId === write.taskId).map((w) => w.generation ?? 0);
+		if (new Set(calls).size > 1) return write.generation !== Math.max(...calls);
+		return before.every((w) => w.taskId === this.#updateTask || this.#isExit(w.taskId));
+	}
+}
+
+/** A `__copy__` is put beside the checkpoint that it copies, one step further; a time travel is put one step below its parent. */
+function findOriginal(
+	parent: PathCheckpoint,
+	child: PathCheckpoint,
+	siblings: readonly PathCheckpoint[],
+): PathCheckpoint | undefined {
+	if (child.source !== "fork" || child.step === (parent.step ?? -2) + 1) return undefined;
+	return findCopied(child, siblings);
+}
+
+/** The checkpoint that a `__copy__` was made of, among the others with the same parent. */
+export function findCopied(
+	copy: PathCheckpoint,
+	siblings: readonly PathCheckpoint[],
+): PathCheckpoint | undefined {
+	const candidates = siblings
+		.filter((other) => other.id < copy.id && other.step === (copy.step ?? 0) - 1)
+		.filter((other) => sameVersions(other.versions, copy.versions))
+		.sort((a, b) => (a.id < b.id ? 1 : -1));
+	return candidates.find((other) => other.actor === copy.actor) ?? candidates[0];
+}
+
+function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
+	const keys = Object.keys(a);
+	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+function without<T>(items: readonly T[], item: T): T[] {
+	return items.filter((other) => other !== item);
+}
+
+/** Of several writes of one task with the same index, the first. Expects them in order. */
+function visibleWrites<W extends StoredWrite>(writes: readonly W[]): W[] {
+	const seen = new Set<string>();
+	return writes.filter(({ taskId, idx }) => {
+		const key = `${taskId},${idx}`;
+		return !seen.has(key) && seen.add(key);
+	});
+}
+
+function inOrder<W extends StoredWrite>(writes: readonly W[]): W[] {
+	return [...writes].sort((a, b) => {
+		if (a.taskId !== b.taskId) return a.taskId < b.taskId ? -1 : 1;
+		return (a.generation ?? 0) - (b.generation ?? 0) || a.idx - b.idx;
+	});
+}
+
+function taskTail(taskId: string): string {
+	return taskId.slice(-28);
+}
+
+function updateTaskId(checkpointId: string): string {
+	return taskIdIn("__interrupt__", checkpointId);
+}
+
+/** The task of an update as `__input__` that put this checkpoint. */
+function inputTaskId({ source, parentId }: PathCheckpoint): string | undefined {
+	return source === "input" && parentId ? taskIdIn("__input__", parentId) : undefined;
+}
+
+/** Checkpoints that were not made by a graph may have ids that are no UUIDs; they have no such tasks. */
+function taskIdIn(name: string, checkpointId: string): string {
+	return /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(checkpointId) ? uuid5(name, checkpointId) : "";
+}

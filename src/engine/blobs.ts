@@ -1,0 +1,117 @@
+import type { Encoded } from "../codec/codec.ts";
+import { CheckpointError } from "../errors.ts";
+import type { BlobRow, Storage } from "../storage/storage.ts";
+import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
+import { Lru } from "./lru.ts";
+import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.ts";
+
+/** A blob's value, and what its chain of patches costs to read. */
+export interface Blob extends Encoded, ChainCost {}
+
+/** How many ids are reserved at a time: a reservation is a commit of its own. */
+const ID_BLOCK = 256;
+
+/** Reads and makes blobs. Keeps the bytes of recent ones, since the next value of a channel is a patch on its last. */
+export class Blobs {
+	readonly #storage: Storage;
+	readonly #recent: Lru<number, Blob>;
+	#nextId = 0;
+	#lastId = -1;
+
+	constructor(storage: Storage, cacheBytes: number) {
+		this.#storage = storage;
+		this.#recent = new Lru(cacheBytes);
+	}
+
+	async nextId(): Promise<number> {
+		while (this.#nextId > this.#lastId) {
+			const first = await this.#storage.reserveIds(ID_BLOCK);
+			// Another caller may have been served while this one waited; both blocks are good.
+			if (this.#nextId <= this.#lastId) return first;
+			this.#nextId = first;
+			this.#lastId = first + ID_BLOCK - 1;
+		}
+		return this.#nextId++;
+	}
+
+	/** The values of these blobs. One that is missing is left out; one that is damaged throws. */
+	async load(ids: Iterable<number>): Promise<Map<number, Blob>> {
+		const found = new Map<number, Blob>();
+		const missing: number[] = [];
+		for (const id of new Set(ids)) {
+			const recent = this.#recent.get(id);
+			if (recent !== undefined) found.set(id, recent);
+			else missing.push(id);
+		}
+		if (missing.length === 0) return found;
+		const rows = new Map((await this.#storage.getBlobs(missing)).map((row) => [row.id, row]));
+		// Older first: the next one up the same chain then starts from bytes that are already there.
+		for (const id of missing.sort((a, b) => a - b)) {
+			const blob = this.#build(id, rows, found);
+			if (blob === undefined) continue;
+			found.set(id, blob);
+			this.#recent.set(id, blob, blob.bytes.length);
+		}
+		return found;
+	}
+
+	/** Goes down the chain to a whole blob, or to one whose bytes are known, and up again. */
+	#build(id: number, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>): Blob | undefined {
+		const patches: BlobRow[] = [];
+		let row = rows.get(id);
+		while (row?.base !== undefined && !known.has(row.base) && patches.length < rows.size) {
+			patches.push(row);
+			row = rows.get(row.base);
+		}
+		if (row === undefined) {
+			if (patches.length === 0) return undefined;
+			throw new CheckpointError("CORRUPT", `Blob ${id} is a patch on blob ${patches.at(-1)?.base}, which is missing.`);
+		}
+		const base = row.base === undefined ? undefined : known.get(row.base);
+		if (base !== undefined) patches.push(row);
+		const start = base ?? { type: row.type, bytes: row.data, patches: 0 };
+		if (patches.length === 0) return start;
+		patches.reverse();
+		try {
+			const bytes = applyPatches(start.bytes, patches.map((patch) => patch.data));
+			const cost = patches.reduce((sum, patch) => sum + patchCost(patch.data.length), start.patches);
+			return { type: start.type, bytes, patches: cost };
+		} catch (error) {
+			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${(error as Error).message}.`, {
+				cause: error,
+			});
+		}
+	}
+
+	/**
+	 * The row that stores a value: a patch on `baseId` where that is the cheaper way, else whole. `undefined` if
+	 * the base holds the very same value.
+	 */
+	async make(value: Encoded, baseId: number | undefined): Promise<{ row: BlobRow; blob: Blob } | undefined> {
+		const base = baseId === undefined ? undefined : (await this.load([baseId])).get(baseId);
+		const { type, bytes } = value;
+		if (base === undefined || base.type !== type) return this.#makeWhole(value);
+		if (sameBytes(base.bytes, bytes)) return undefined;
+		const data = diffBytes(base.bytes, bytes);
+		if (shouldStoreWhole(bytes.length, data.length, base)) return this.#makeWhole(value);
+		const row = { id: await this.nextId(), base: baseId, type, data };
+		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length) } };
+	}
+
+	async #makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
+		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
+		return { row, blob: { type, bytes, patches: 0 } };
+	}
+
+	remember(id: number, blob: Blob): void {
+		this.#recent.set(id, blob, blob.bytes.length);
+	}
+
+	forget(id: number): void {
+		this.#recent.delete(id);
+	}
+
+	clear(): void {
+		this.#recent.clear();
+	}
+}

@@ -1,0 +1,347 @@
+/**
+ * Patches between byte strings.
+ *
+ * A patch is the length of the result, then operations to its end, all numbers as unsigned LEB128:
+ * `length << 1 | 1`, then that many bytes: insert them;
+ * `length << 1`, then a zigzag number: copy that many bytes of the base, from where the last copy ended plus the number.
+ */
+
+/** A copy shorter than this costs about as much to describe as to insert. */
+const SHORTEST_COPY = 16;
+/** How far around a difference the two sides may be shifted against each other and still be found without an index. */
+const NEARBY = 64;
+/** Bytes compared by one native call while extending a match. */
+const STRIDE = 4096;
+/** Size of the base's indexed pieces when nothing nearby matches: a shorter repeat is not worth finding. */
+const PIECE = 32;
+
+/**
+ * The patch that turns `base` into `next`. It may be larger than `next`; the caller decides what to store.
+ *
+ * Goes through both sides forward only: content that moved towards the front is inserted again, and no byte of the
+ * base is copied twice.
+ */
+export function diffBytes(base: Uint8Array, next: Uint8Array): Uint8Array {
+	const patch = new PatchWriter(next);
+	const tail = commonSuffix(base, next, commonPrefix(base, 0, next, 0));
+	const baseEnd = base.length - tail;
+	const nextEnd = next.length - tail;
+	let index: PieceIndex | undefined;
+	let from = 0;
+	let at = 0;
+	while (at < nextEnd) {
+		const same = Math.min(commonPrefix(base, from, next, at), nextEnd - at, Math.max(0, baseEnd - from));
+		if (same > 0) {
+			patch.copy(from, at, same);
+			from += same;
+			at += same;
+			if (at >= nextEnd) break;
+		}
+		let match = findNearby(base, from, baseEnd, next, at, nextEnd);
+		if (match === undefined && Math.min(baseEnd - from, nextEnd - at) >= PIECE) {
+			index ??= new PieceIndex(base, from, baseEnd);
+			match = index.find(from, next, at, nextEnd);
+		}
+		if (match === undefined) break;
+		[from, at] = match;
+	}
+	if (tail > 0) patch.copy(baseEnd, nextEnd, tail);
+	return patch.finish();
+}
+
+/**
+ * The bytes that `patches`, oldest first, make of `base`. Throws a RangeError if they do not fit together.
+ *
+ * Goes from the newest patch down and asks each for the ranges that the result still lacks, so that every byte of the
+ * result is copied once, however many patches there are.
+ */
+export function applyPatches(base: Uint8Array, patches: readonly Uint8Array[]): Uint8Array {
+	const newest = patches.at(-1);
+	if (newest === undefined) return base;
+	const length = checkLength(readNumber({ bytes: newest, at: 0 }), base, patches);
+	const result = new Uint8Array(length);
+	let lacking: Range[] = [{ at: 0, from: 0, length }];
+	for (let i = patches.length - 1; i >= 0; i--) lacking = fillFrom(patches[i] as Uint8Array, lacking, result);
+	for (const { at, from, length } of lacking) {
+		if (from < 0 || from + length > base.length) throw new RangeError("patch does not fit its base");
+		result.set(base.subarray(from, from + length), at);
+	}
+	return result;
+}
+
+/** `length` bytes of the result at `at` are those of some layer at `from`. */
+interface Range {
+	readonly at: number;
+	readonly from: number;
+	length: number;
+}
+
+interface Operation {
+	/** Where its bytes begin in what the patch makes. */
+	readonly start: number;
+	readonly length: number;
+	readonly isInsert: boolean;
+	/** Where they begin in the patch itself, or in what it is based on. */
+	readonly source: number;
+}
+
+/** Copies what the patch inserts into the result and answers what its base must supply. */
+function fillFrom(patch: Uint8Array, lacking: readonly Range[], result: Uint8Array): Range[] {
+	const operations = readOperations(patch);
+	const rest: Range[] = [];
+	for (const range of lacking) {
+		let { at, from, length } = range;
+		for (let k = operationAt(operations, from); length > 0; k++) {
+			const operation = operations[k];
+			if (operation === undefined) throw new RangeError("patch is cut short");
+			const skip = from - operation.start;
+			const count = Math.min(operation.length - skip, length);
+			const source = operation.source + skip;
+			if (operation.isInsert) result.set(patch.subarray(source, source + count), at);
+			else addRange(rest, { at, from: source, length: count });
+			at += count;
+			from += count;
+			length -= count;
+		}
+	}
+	return rest;
+}
+
+function addRange(ranges: Range[], range: Range): void {
+	const last = ranges.at(-1);
+	if (last && last.at + last.length === range.at && last.from + last.length === range.from) last.length += range.length;
+	else ranges.push(range);
+}
+
+/** Index of the operation that makes the byte at `position`. */
+function operationAt(operations: readonly Operation[], position: number): number {
+	let low = 0;
+	let high = operations.length - 1;
+	while (low < high) {
+		const middle = (low + high + 1) >> 1;
+		if ((operations[middle] as Operation).start <= position) low = middle;
+		else high = middle - 1;
+	}
+	return low;
+}
+
+function readOperations(patch: Uint8Array): Operation[] {
+	const reader = { bytes: patch, at: 0 };
+	const total = readNumber(reader);
+	const operations: Operation[] = [];
+	let start = 0;
+	let from = 0;
+	while (reader.at < patch.length) {
+		const operation = readNumber(reader);
+		const length = Math.floor(operation / 2);
+		const isInsert = operation % 2 === 1;
+		if (!isInsert) from += unzigzag(readNumber(reader));
+		operations.push({ start, length, isInsert, source: isInsert ? reader.at : from });
+		start += length;
+		if (isInsert) reader.at += length;
+		else from += length;
+	}
+	if (start !== total || reader.at > patch.length) throw new RangeError("patch is cut short");
+	return operations;
+}
+
+/** A patch never repeats bytes of its base, so a huge declared length is refused before it is allocated. */
+function checkLength(length: number, base: Uint8Array, patches: readonly Uint8Array[]): number {
+	const most = patches.reduce((sum, patch) => sum + patch.length, base.length);
+	if (length > most) throw new RangeError("patch declares an impossible length");
+	return length;
+}
+
+/** Collects operations; what no copy covers is inserted. */
+class PatchWriter {
+	readonly #next: Uint8Array;
+	#bytes = new Uint8Array(64);
+	#at = 0;
+	/** Bytes of `next` that are described. */
+	#done = 0;
+	/** End of the last copy in the base. */
+	#from = 0;
+
+	constructor(next: Uint8Array) {
+		this.#next = next;
+		this.#number(next.length);
+	}
+
+	/** Says that `length` bytes of `next` at `at` are those of the base at `from`. Positions must not go back. */
+	copy(from: number, at: number, length: number): void {
+		if (length < SHORTEST_COPY && length < this.#next.length) return;
+		this.#insertUpTo(at);
+		this.#number(length * 2);
+		this.#number(zigzag(from - this.#from));
+		this.#from = from + length;
+		this.#done = at + length;
+	}
+
+	finish(): Uint8Array {
+		this.#insertUpTo(this.#next.length);
+		return this.#bytes.slice(0, this.#at);
+	}
+
+	#insertUpTo(end: number): void {
+		const length = end - this.#done;
+		if (length === 0) return;
+		this.#number(length * 2 + 1);
+		this.#reserve(length);
+		this.#bytes.set(this.#next.subarray(this.#done, end), this.#at);
+		this.#at += length;
+		this.#done = end;
+	}
+
+	#number(value: number): void {
+		this.#reserve(10);
+		let rest = value;
+		while (rest >= 0x80) {
+			this.#bytes[this.#at++] = (rest % 0x80) | 0x80;
+			rest = Math.floor(rest / 0x80);
+		}
+		this.#bytes[this.#at++] = rest;
+	}
+
+	#reserve(bytes: number): void {
+		if (this.#at + bytes <= this.#bytes.length) return;
+		const grown = new Uint8Array(Math.max(this.#bytes.length * 2, this.#at + bytes));
+		grown.set(this.#bytes);
+		this.#bytes = grown;
+	}
+}
+
+/** Finds pieces of the base anywhere in the other side, by a rolling hash over windows of {@link PIECE} bytes. */
+class PieceIndex {
+	readonly #base: Uint8Array;
+	readonly #pieces = new Map<number, number>();
+
+	constructor(base: Uint8Array, start: number, end: number) {
+		this.#base = base;
+		for (let at = start; at + PIECE <= end; at += PIECE) {
+			const hash = hashOf(base, at);
+			if (!this.#pieces.has(hash)) this.#pieces.set(hash, at);
+		}
+	}
+
+	/** The first place in `next` that has a piece of the base at or after `least`. */
+	find(least: number, next: Uint8Array, start: number, end: number): [from: number, at: number] | undefined {
+		if (start + PIECE > end) return undefined;
+		let hash = hashOf(next, start);
+		for (let at = start; ; at++) {
+			const from = this.#pieces.get(hash);
+			if (from !== undefined && from >= least && startsAlike(this.#base, from, next, at, PIECE))
+				return this.#extendBack(least, from, next, at, start);
+			if (at + PIECE >= end) return undefined;
+			hash = roll(hash, next[at] as number, next[at + PIECE] as number);
+		}
+	}
+
+	/** Pieces begin at fixed places, the common run usually a little before. */
+	#extendBack(least: number, from: number, next: Uint8Array, at: number, start: number): [number, number] {
+		let back = 0;
+		while (back < from - least && back < at - start && this.#base[from - back - 1] === next[at - back - 1]) back++;
+		return [from - back, at - back];
+	}
+}
+
+const RADIX = 0x01000193;
+/** RADIX to the power PIECE - 1, modulo 2^32: the weight of the byte that leaves the window. */
+const LEAVING = Array.from({ length: PIECE - 1 }).reduce((power: number) => Math.imul(power, RADIX), 1);
+
+function hashOf(bytes: Uint8Array, at: number): number {
+	let hash = 0;
+	for (let i = at; i < at + PIECE; i++) hash = (Math.imul(hash, RADIX) + (bytes[i] as number)) | 0;
+	return hash;
+}
+
+function roll(hash: number, leaving: number, entering: number): number {
+	return (Math.imul(hash - Math.imul(leaving, LEAVING), RADIX) + entering) | 0;
+}
+
+/** The usual case: a few bytes were changed, put in or taken out, and then both sides go on alike. */
+function findNearby(
+	base: Uint8Array,
+	from: number,
+	baseEnd: number,
+	next: Uint8Array,
+	at: number,
+	nextEnd: number,
+): [from: number, at: number] | undefined {
+	const reach = Math.min(NEARBY, Math.max(baseEnd - from, nextEnd - at));
+	for (let distance = 1; distance <= reach; distance++) {
+		if (matches(base, from + distance, baseEnd, next, at + distance, nextEnd)) return [from + distance, at + distance];
+	}
+	for (let distance = 1; distance <= reach; distance++) {
+		if (matches(base, from, baseEnd, next, at + distance, nextEnd)) return [from, at + distance];
+		if (matches(base, from + distance, baseEnd, next, at, nextEnd)) return [from + distance, at];
+	}
+	return undefined;
+}
+
+function matches(
+	base: Uint8Array,
+	from: number,
+	baseEnd: number,
+	next: Uint8Array,
+	at: number,
+	nextEnd: number,
+): boolean {
+	if (from + SHORTEST_COPY > baseEnd || at + SHORTEST_COPY > nextEnd) return false;
+	return startsAlike(base, from, next, at, SHORTEST_COPY);
+}
+
+function startsAlike(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, length: number): boolean {
+	for (let i = 0; i < length; i++) if (a[aStart + i] !== b[bStart + i]) return false;
+	return true;
+}
+
+function commonPrefix(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number): number {
+	const limit = Math.min(a.length - aStart, b.length - bStart);
+	let length = 0;
+	while (length + STRIDE <= limit && equalBytes(a, aStart + length, b, bStart + length, STRIDE)) length += STRIDE;
+	while (length < limit && a[aStart + length] === b[bStart + length]) length++;
+	return Math.max(0, length);
+}
+
+/** Length of the common end, not reaching into the common beginning. */
+function commonSuffix(a: Uint8Array, b: Uint8Array, prefix: number): number {
+	const limit = Math.min(a.length, b.length) - prefix;
+	let length = 0;
+	while (
+		length + STRIDE <= limit &&
+		equalBytes(a, a.length - length - STRIDE, b, b.length - length - STRIDE, STRIDE)
+	)
+		length += STRIDE;
+	while (length < limit && a[a.length - length - 1] === b[b.length - length - 1]) length++;
+	return length;
+}
+
+/** True if both are the same bytes. */
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+	return a.length === b.length && (a === b || commonPrefix(a, 0, b, 0) === a.length);
+}
+
+function equalBytes(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, length: number): boolean {
+	if (typeof Buffer !== "undefined")
+		return Buffer.compare(a.subarray(aStart, aStart + length), b.subarray(bStart, bStart + length)) === 0;
+	return startsAlike(a, aStart, b, bStart, length);
+}
+
+function readNumber(reader: { bytes: Uint8Array; at: number }): number {
+	let value = 0;
+	for (let scale = 1; scale <= 2 ** 49; scale *= 0x80) {
+		const byte = reader.bytes[reader.at++];
+		if (byte === undefined) throw new RangeError("patch is cut short");
+		value += (byte & 0x7f) * scale;
+		if (byte < 0x80) return value;
+	}
+	throw new RangeError("patch holds a number that is too large");
+}
+
+function zigzag(value: number): number {
+	return value < 0 ? -value * 2 - 1 : value * 2;
+}
+
+function unzigzag(value: number): number {
+	return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+}

@@ -1,0 +1,42 @@
+import { type Engine, unpackRow } from "./engine.ts";
+import { unpackHistory } from "./history.ts";
+
+/**
+ * Removes the blobs of a family that none of its threads can reach.
+ *
+ * Safe beside writers in any process. Blobs are listed before they are marked, so one that is added meanwhile is not
+ * touched. And no put can begin to refer to a blob that is no longer marked: it takes over only what some row of its
+ * thread refers to, and is refused if rows of the thread were deleted since it looked.
+ */
+export async function collectFamily(engine: Engine, family: number): Promise<{ blobs: number; bytes: number }> {
+	const { storage } = engine;
+	const stored = await storage.listBlobs(family);
+	if (stored.length === 0) return { blobs: 0, bytes: 0 };
+	const reached = new Set<number>();
+	for (const { threadId } of await storage.getFamily(family)) await markThread(engine, threadId, (id) => reached.add(id));
+	const baseOf = new Map(stored.map(({ id, base }) => [id, base]));
+	for (const id of [...reached])
+		for (let base = baseOf.get(id); base !== undefined && !reached.has(base); base = baseOf.get(base)) reached.add(base);
+	const dead = stored.filter(({ id }) => !reached.has(id));
+	const ids = dead.map(({ id }) => id);
+	await storage.removeBlobs(family, ids);
+	for (const id of ids) engine.blobs.forget(id);
+	return { blobs: dead.length, bytes: dead.reduce((sum, { bytes }) => sum + bytes, 0) };
+}
+
+/** Calls `mark` for every blob that a row of the thread names, with the channel it is for. Bases are not followed. */
+export async function markThread(
+	engine: Engine,
+	threadId: string,
+	mark: (id: number, channel: string) => void,
+): Promise<void> {
+	const { storage } = engine;
+	for await (const row of engine.scanAll({ threadId }))
+		for (const [channel, cell] of unpackRow(row).manifest) if (typeof cell === "number") mark(cell, channel);
+	for (const { value, channel } of await storage.getThreadWrites(threadId))
+		if (typeof value === "number") mark(value, channel);
+	for (const { data, channel } of await storage.getThreadDeltaBases(threadId)) {
+		const { seed, writes } = unpackHistory(data);
+		for (const cell of [seed, ...writes.map((write) => write.cell)]) if (typeof cell === "number") mark(cell, channel);
+	}
+}

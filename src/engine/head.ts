@@ -1,0 +1,66 @@
+import { Decoder } from "../codec/decoder.ts";
+import { Encoder } from "../codec/encoder.ts";
+import type { Encoded } from "../codec/codec.ts";
+import { CheckpointError } from "../errors.ts";
+
+/** Where a value is: in a blob, or right here. */
+export type Cell = number | Encoded;
+
+/** All of a checkpoint but its identity. */
+export interface Head {
+	readonly v: number;
+	readonly ts: string;
+	readonly versions: Readonly<Record<string, string | number>>;
+	readonly seen: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
+	readonly metadata: Encoded;
+	/** Channel to value, in the order of `channel_values`. A channel that is not here has no value. */
+	readonly manifest: ReadonlyMap<string, Cell>;
+}
+
+const encoder = new Encoder();
+const decoder = new Decoder();
+
+/** `[v, ts, versions, seen, metadata cell, channel, cell, channel, cell...]` in the codec's own format. */
+export function packHead(head: Head): Uint8Array {
+	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata)];
+	for (const [channel, cell] of head.manifest) fields.push(channel, packCell(cell));
+	return encoder.encode(fields);
+}
+
+export function unpackHead(bytes: Uint8Array): Head {
+	const [v, ts, versions, seen, metadata, ...rest] = unpackList(bytes);
+	const manifest = new Map<string, Cell>();
+	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
+	return {
+		v: v as number,
+		ts: ts as string,
+		versions: versions as Head["versions"],
+		seen: seen as Head["seen"],
+		metadata: unpackCell(metadata) as Encoded,
+		manifest,
+	};
+}
+
+/** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
+export function packCell(cell: Cell): unknown {
+	if (typeof cell === "number") return cell;
+	return cell.type === undefined ? cell.bytes : [cell.type, cell.bytes];
+}
+
+export function unpackCell(packed: unknown): Cell {
+	if (typeof packed === "number") return packed;
+	if (packed instanceof Uint8Array) return { type: undefined, bytes: packed };
+	if (Array.isArray(packed) && typeof packed[0] === "string" && packed[1] instanceof Uint8Array)
+		return { type: packed[0], bytes: packed[1] };
+	throw new CheckpointError("CORRUPT", "A stored checkpoint names a value in a way that is not known.");
+}
+
+export function packList(fields: readonly unknown[]): Uint8Array {
+	return encoder.encode(fields);
+}
+
+export function unpackList(bytes: Uint8Array): unknown[] {
+	const value = decoder.decode(bytes);
+	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
+	return value;
+}

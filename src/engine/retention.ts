@@ -1,0 +1,96 @@
+import type { DeltaBaseRow, FoundCheckpoint, RemoveBatch, WriteKey } from "../storage/storage.ts";
+import { cacheKey, type Engine, unpackRow } from "./engine.ts";
+import { packHistory, walk } from "./history.ts";
+
+/** What a thread needs so that some of its rows read the same without the others. */
+export interface RetentionPlan {
+	readonly removed: FoundCheckpoint[];
+	readonly relink: RemoveBatch["relink"];
+	readonly deltaBases: DeltaBaseRow[];
+}
+
+/**
+ * Plans to keep some of a thread's rows.
+ *
+ * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
+ * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
+ */
+export async function planRetention(
+	engine: Engine,
+	rows: readonly FoundCheckpoint[],
+	kept: readonly FoundCheckpoint[],
+	removedWrites: readonly WriteKey[],
+): Promise<RetentionPlan> {
+	const byKey = new Map(rows.map((row) => [cacheKey(row), row]));
+	const keptKeys = new Set(kept.map(cacheKey));
+	const removed = rows.filter((row) => !keptKeys.has(cacheKey(row)));
+	const parentKey = (row: FoundCheckpoint) =>
+		row.parentId === undefined ? undefined : cacheKey({ ...row, id: row.parentId });
+	const disturbed = new Set([...removed.map(parentKey), ...removed.map(cacheKey), ...removedWrites.map(cacheKey)]);
+
+	const relink: { key: FoundCheckpoint; parentId: string | undefined }[] = [];
+	const deltaBases: DeltaBaseRow[] = [];
+	for (const row of kept) {
+		const parent = parentKey(row);
+		if (parent === undefined || !disturbed.has(parent)) continue;
+		if (byKey.has(parent) && !keptKeys.has(parent)) relink.push({ key: row, parentId: nearestKept(row) });
+		deltaBases.push(...(await recordHistory(engine, row, byKey)));
+	}
+	return { removed, relink, deltaBases };
+
+	function nearestKept(row: FoundCheckpoint): string | undefined {
+		const seen = new Set<string>();
+		let at: FoundCheckpoint | undefined = row;
+		for (;;) {
+			const key: string | undefined = at && parentKey(at);
+			if (key === undefined || seen.has(key)) return undefined;
+			if (keptKeys.has(key) || !byKey.has(key)) return at?.parentId;
+			seen.add(key);
+			at = byKey.get(key);
+		}
+	}
+}
+
+async function recordHistory(
+	engine: Engine,
+	row: FoundCheckpoint,
+	byKey: ReadonlyMap<string, FoundCheckpoint>,
+): Promise<DeltaBaseRow[]> {
+	const channels = await deltaChannels(engine, row, byKey);
+	if (channels.length === 0) return [];
+	const { threadId, ns, id } = row;
+	const histories = await walk(engine, row, channels);
+	return [...histories]
+		.filter(([, history]) => history.seed !== undefined || history.writes.length > 0)
+		.map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
+}
+
+/**
+ * Channels that may live from their history: those with a version but no value. LangGraph's own are left out, whose
+ * values are never rebuilt. One too many costs a little space; one too few would lose data.
+ */
+async function deltaChannels(
+	engine: Engine,
+	row: FoundCheckpoint,
+	byKey: ReadonlyMap<string, FoundCheckpoint>,
+): Promise<string[]> {
+	const names = new Set<string>();
+	const head = unpackRow(row);
+	const seen = new Set<FoundCheckpoint>();
+	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
+		seen.add(at);
+		for (const channel of Object.keys(unpackRow(at).versions)) names.add(channel);
+		const counters = await countersOf(engine, at);
+		for (const channel of counters) names.add(channel);
+		// Updates carry no counters; the nearest ancestor that does has them all.
+		if (counters.length > 0) break;
+		at = at.parentId === undefined ? undefined : byKey.get(cacheKey({ ...at, id: at.parentId }));
+	}
+	return [...names].filter((name) => !head.manifest.has(name) && !/^(__|branch:to:|join:)/.test(name));
+}
+
+async function countersOf(engine: Engine, row: FoundCheckpoint): Promise<string[]> {
+	const metadata = await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map());
+	const counters = (metadata as { counters_since_delta_snapshot?: object } | undefined)?.counters_since_delta_snapshot;
+	return Object.keys(counters ?? {});
+}

@@ -1,0 +1,13 @@
+export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
+export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
+export { MemorySaver } from "./saver/memory-saver.ts";
+export type {
+	Copied,
+	CopyThreadOptions,
+	ListThreadsOptions,
+	PruneOptions,
+	Removed,
+	Stats,
+	ThreadInfo,
+	ThreadPage,
+} from "./saver/types.ts";

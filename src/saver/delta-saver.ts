@@ -1,0 +1,234 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+	BaseCheckpointSaver,
+	type ChannelVersions,
+	type Checkpoint,
+	type CheckpointListOptions,
+	type CheckpointMetadata,
+	type CheckpointTuple,
+	type DeltaChannelHistory,
+	type PendingWrite,
+	type SerializerProtocol,
+} from "@langchain/langgraph-checkpoint";
+import { DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
+import { Engine, type StoredCheckpoint } from "../engine/engine.ts";
+import { readHistory } from "../engine/history.ts";
+import { Maintenance } from "../engine/maintenance.ts";
+import { CheckpointError, quote } from "../errors.ts";
+import type { Storage } from "../storage/storage.ts";
+import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeConfig } from "./config.ts";
+import { matchesFilter } from "./filter.ts";
+import { checkOptions, readKeepLast, readLimit } from "./options.ts";
+import type {
+	Copied,
+	CopyThreadOptions,
+	ListThreadsOptions,
+	PruneOptions,
+	Removed,
+	Stats,
+	ThreadPage,
+} from "./types.ts";
+
+/** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */
+const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
+
+/** What every saver can be told. */
+export interface SaverOptions {
+	/** Stores values in its own way instead of the built-in codec's. */
+	serde?: SerializerProtocol;
+	/** How many bytes of recent states are kept in memory. Default 32 MiB. */
+	cacheBytes?: number;
+}
+
+/**
+ * A checkpoint saver that stores what changed, over any {@link Storage}.
+ *
+ * Does all that LangGraph asks of a saver; besides, copies, prunes, lists and counts threads.
+ */
+export class DeltaSaver extends BaseCheckpointSaver {
+	readonly #engine: Engine;
+	readonly #maintenance: Maintenance;
+	readonly #storage: Storage;
+	#isClosed = false;
+
+	constructor(storage: Storage, options: SaverOptions = {}) {
+		super(options.serde ?? new DeltaSerializer());
+		const codec = options.serde === undefined ? new DeltaCodec() : new SerdeCodec(options.serde);
+		this.#storage = storage;
+		this.#engine = new Engine(storage, codec, options.cacheBytes ?? DEFAULT_CACHE_BYTES);
+		this.#maintenance = new Maintenance(this.#engine);
+	}
+
+	/** Prepares the storage now instead of at the first use. Idempotent. */
+	async setup(): Promise<void> {
+		this.#checkOpen();
+		await this.#storage.totals();
+	}
+
+	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+		this.#checkOpen();
+		const { threadId, ns = "", id } = readAddress(config);
+		if (threadId === undefined) return undefined;
+		const stored =
+			id === undefined ? await this.#engine.getLatest(threadId, ns) : await this.#engine.get({ threadId, ns, id });
+		return stored && toTuple(stored);
+	}
+
+	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+		this.#checkOpen();
+		const { threadId, ns, id } = readAddress(config);
+		const before = readAddress(options.before).id;
+		const limit = readLimit(options.limit);
+		if (limit <= 0) return;
+		const { filter } = options;
+		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
+		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts })) yield toTuple(stored);
+	}
+
+	override async put(
+		config: RunnableConfig,
+		checkpoint: Checkpoint,
+		metadata: CheckpointMetadata,
+		newVersions: ChannelVersions,
+	): Promise<RunnableConfig> {
+		this.#checkOpen();
+		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
+		const { id } = readAddress({ configurable: { checkpoint_id: checkpoint?.id } });
+		if (id === undefined)
+			throw new CheckpointError("INVALID_CONFIG", `put needs a checkpoint with an id, got ${quote(checkpoint?.id)}.`);
+		const key = { threadId, ns, id };
+		const runId = readRunId(config, metadata as { run_id?: unknown });
+		await this.#engine.put({ key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {} });
+		return writeConfig(key);
+	}
+
+	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+		this.#checkOpen();
+		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
+		if (id === undefined)
+			throw new CheckpointError("INVALID_CONFIG", "putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.");
+		await this.#engine.putWrites({ key: { threadId, ns, id }, runId: readRunId(config), taskId: String(taskId), writes });
+	}
+
+	override async deleteThread(threadId: string): Promise<void> {
+		this.#checkOpen();
+		await this.#maintenance.deleteThread(mustReadThreadId(threadId, "deleteThread"));
+	}
+
+	/** One walk for all channels, which counts only the writes that made the checkpoints on the way. */
+	override async getDeltaChannelHistory(options: {
+		config: RunnableConfig;
+		channels: string[];
+	}): Promise<Record<string, DeltaChannelHistory>> {
+		this.#checkOpen();
+		const { threadId, ns = "", id } = readAddress(options.config);
+		return readHistory(this.#engine, { threadId, ns, id }, options.channels);
+	}
+
+	/** Integers that count up. LangGraph may call it without `this`. */
+	override getNextVersion(current: number | undefined): number {
+		if (typeof current === "string")
+			throw new CheckpointError("INVALID_CONFIG", `Versions are numbers here, got ${quote(current)}.`);
+		return current === undefined ? 1 : current + 1;
+	}
+
+	/**
+	 * Copies a thread: all checkpoints with their ids, namespaces, metadata and pending writes. Values are shared, not
+	 * stored again, and yet neither thread depends on the other: either can be pruned or deleted.
+	 *
+	 * A source that does not exist copies nothing. A target that exists is refused with code THREAD_EXISTS.
+	 *
+	 * @example
+	 * ```ts
+	 * await saver.copyThread("main", "experiment");
+	 * await saver.copyThread("main", "from-here", { upTo: checkpointId });
+	 * ```
+	 */
+	async copyThread(source: string, target: string, options: CopyThreadOptions = {}): Promise<Copied> {
+		this.#checkOpen();
+		checkOptions("copyThread", options, ["upTo", "latestOnly"]);
+		if (options.upTo !== undefined && options.latestOnly)
+			throw new CheckpointError("INVALID_OPTION", "copyThread takes `upTo` or `latestOnly`, not both.");
+		const from = mustReadThreadId(source, "copyThread");
+		const to = mustReadThreadId(target, "copyThread");
+		if (from === to)
+			throw new CheckpointError("INVALID_OPTION", `copyThread can't copy thread ${quote(from)} onto itself: name another target.`);
+		return this.#maintenance.copyThread(from, to, options);
+	}
+
+	/**
+	 * Removes checkpoints of these threads, with all that only they need. What stays reads as before: values, pending
+	 * writes, delta channels.
+	 *
+	 * @example
+	 * ```ts
+	 * await saver.prune(["main"]);                         // keeps the newest of each namespace
+	 * await saver.prune(["main"], { keepLast: 10 });
+	 * await saver.prune(["old"], { strategy: "delete" });  // keeps nothing
+	 * ```
+	 */
+	async prune(threadIds: string[], options: PruneOptions = {}): Promise<Removed> {
+		this.#checkOpen();
+		checkOptions("prune", options, ["strategy", "keepLast"]);
+		const keep = readKeepLast(options);
+		return this.#maintenance.prune(threadIds.map((id) => mustReadThreadId(id, "prune")), keep);
+	}
+
+	/**
+	 * Removes what these runs stored, so that each thread is as it was without them. A run's id is the `run_id` of the
+	 * metadata, or else of the config's `metadata` or `configurable`, when it was put.
+	 */
+	async deleteForRuns(runIds: string[]): Promise<Removed> {
+		this.#checkOpen();
+		return this.#maintenance.deleteForRuns(runIds.map(String));
+	}
+
+	/**
+	 * Threads, the most recently updated first, without reading any state.
+	 *
+	 * @example
+	 * ```ts
+	 * let page = await saver.listThreads({ limit: 20 });
+	 * while (page.next) page = await saver.listThreads({ limit: 20, after: page.next });
+	 * ```
+	 */
+	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
+		this.#checkOpen();
+		checkOptions("listThreads", options, ["limit", "after"]);
+		return this.#maintenance.listThreads(options.limit ?? 50, options.after);
+	}
+
+	/** Counts everything. Reads all checkpoint rows, but no values. */
+	async stats(): Promise<Stats> {
+		this.#checkOpen();
+		return this.#maintenance.stats();
+	}
+
+	/** Removes all threads. */
+	async clear(): Promise<void> {
+		this.#checkOpen();
+		this.#engine.clearCaches();
+		await this.#storage.clear();
+	}
+
+	/** Lets go of the storage. Later calls are rejected with code CLOSED; closing again does nothing. */
+	async close(): Promise<void> {
+		this.#isClosed = true;
+		this.#engine.clearCaches();
+		await this.#storage.close();
+	}
+
+	async [Symbol.asyncDispose](): Promise<void> {
+		await this.close();
+	}
+
+	#checkOpen(): void {
+		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+	}
+}
+
+function toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
+	const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
+	if (parentId !== undefined) tuple.parentConfig = writeConfig({ ...key, id: parentId });
+	return tuple;
+}

@@ -1,0 +1,2 @@
+export { SqliteSaver, type SqliteSaverOptions } from "./saver/sqlite-saver.ts";
+export type { SqliteDatabase } from "./storage/sqlite-driver.ts";

@@ -1,0 +1,384 @@
+import type {
+	BlobRow,
+	CheckpointKey,
+	CheckpointRow,
+	CopyBatch,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	PutBatch,
+	RemoveBatch,
+	RowCount,
+	ScanQuery,
+	Storage,
+	StorageTotals,
+	ThreadRow,
+	WriteKey,
+	WriteRow,
+} from "./storage.ts";
+
+/** Checkpoints of one namespace, and what hangs on checkpoint ids whether or not they have a row. */
+class Namespace {
+	readonly rows = new Map<string, CheckpointRow>();
+	/** Keys of `rows`, ascending. */
+	readonly order: string[] = [];
+	/** By checkpoint id, then by task and index. */
+	readonly writes = new Map<string, Map<string, WriteRow>>();
+	/** By checkpoint id, then by channel. */
+	readonly deltaBases = new Map<string, Map<string, DeltaBaseRow>>();
+
+	add(row: CheckpointRow): void {
+		if (!this.rows.has(row.id)) this.order.splice(lowerBound(this.order, row.id), 0, row.id);
+		this.rows.set(row.id, row);
+	}
+
+	remove(id: string): void {
+		if (this.rows.delete(id)) this.order.splice(lowerBound(this.order, id), 1);
+		this.writes.delete(id);
+		this.deltaBases.delete(id);
+	}
+
+	addWrite(write: WriteRow, replace: boolean): void {
+		const key = writeKey(write);
+		const writes = getOrAdd(this.writes, write.id, () => new Map<string, WriteRow>());
+		if (replace || !writes.has(key)) writes.set(key, write);
+	}
+
+	addDeltaBase(row: DeltaBaseRow): void {
+		getOrAdd(this.deltaBases, row.id, () => new Map<string, DeltaBaseRow>()).set(row.channel, row);
+	}
+}
+
+interface Thread {
+	family: number;
+	stamp: number;
+	createdAt: number;
+	updatedAt: number;
+	readonly namespaces: Map<string, Namespace>;
+}
+
+/** Everything in maps. Lives and dies with the process. */
+export class MemoryStorage implements Storage {
+	readonly #threads = new Map<string, Thread>();
+	/** By family, so that a family can be collected without looking at the others. */
+	readonly #blobs = new Map<number, { row: BlobRow; family: number }>();
+	#nextId = 1;
+
+	async reserveIds(count: number): Promise<number> {
+		this.#nextId += count;
+		return this.#nextId - count;
+	}
+
+	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
+		return this.#found([this.#namespace(threadId, ns)?.rows.get(id)])[0];
+	}
+
+	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
+		const namespace = this.#namespace(threadId, ns);
+		return this.#found([namespace?.rows.get(namespace.order.at(-1) ?? "")])[0];
+	}
+
+	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
+		const { before, after, limit } = query;
+		const matches = (row: CheckpointRow) =>
+			(before === undefined || row.id < before) && (after === undefined || compareRows(after, row) < 0);
+		const found: CheckpointRow[] = [];
+		for (const namespace of this.#namespaces(query)) {
+			const start = before === undefined ? namespace.order.length : lowerBound(namespace.order, before);
+			// One namespace holds at most `limit` of the answer, and its newest rows come last.
+			let taken = 0;
+			for (let i = start - 1; i >= 0 && taken < limit; i--) {
+				const row = namespace.rows.get(namespace.order[i] as string) as CheckpointRow;
+				if (!matches(row)) continue;
+				found.push(row);
+				taken++;
+			}
+		}
+		return this.#found(found.sort(compareRows).slice(0, limit));
+	}
+
+	async getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
+		const rows = this.#namespace(key.threadId, key.ns)?.rows;
+		const path = new Set<CheckpointRow>();
+		let row = rows?.get(key.id);
+		while (row !== undefined && !path.has(row) && path.size < limit) {
+			path.add(row);
+			row = row.parentId === undefined ? undefined : rows?.get(row.parentId);
+		}
+		return this.#found([...path]);
+	}
+
+	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
+		const wanted = new Set(parentIds);
+		const rows = this.#namespace(threadId, ns)?.rows.values() ?? [];
+		return this.#found([...rows].filter((row) => row.parentId !== undefined && wanted.has(row.parentId)));
+	}
+
+	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+		const wanted = new Set<string | undefined>(runIds);
+		const checkpoints: CheckpointKey[] = [];
+		const writes: WriteKey[] = [];
+		for (const namespace of this.#namespaces({})) {
+			for (const row of namespace.rows.values()) if (wanted.has(row.runId)) checkpoints.push(row);
+			for (const write of allWrites(namespace)) if (wanted.has(write.runId)) writes.push(write);
+		}
+		return { checkpoints, writes };
+	}
+
+	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
+		return keys.flatMap(({ threadId, ns, id }) => [
+			...(this.#namespace(threadId, ns)?.writes.get(id)?.values() ?? []),
+		]);
+	}
+
+	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
+		return [...this.#namespaces({ threadId })].flatMap((namespace) => [...allWrites(namespace)]);
+	}
+
+	async getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
+		return keys.flatMap(({ threadId, ns, id }) => [
+			...(this.#namespace(threadId, ns)?.deltaBases.get(id)?.values() ?? []),
+		]);
+	}
+
+	async getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
+		const namespaces = [...this.#namespaces({ threadId })];
+		return namespaces.flatMap((namespace) => [...namespace.deltaBases.values()].flatMap((rows) => [...rows.values()]));
+	}
+
+	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+		const found = new Map<number, BlobRow>();
+		for (const id of ids) {
+			let blob = this.#blobs.get(id)?.row;
+			while (blob !== undefined && !found.has(blob.id)) {
+				found.set(blob.id, blob);
+				blob = blob.base === undefined ? undefined : this.#blobs.get(blob.base)?.row;
+			}
+		}
+		return [...found.values()];
+	}
+
+	async getThread(threadId: string): Promise<ThreadRow | undefined> {
+		const thread = this.#threads.get(threadId);
+		return thread && describeThread(threadId, thread);
+	}
+
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
+		const rows = [...this.#threads].map(([threadId, thread]) => describeThread(threadId, thread));
+		rows.sort(compareThreads);
+		const start = after === undefined ? 0 : rows.findIndex((row) => compareThreads(after, row) < 0);
+		return start < 0 ? [] : rows.slice(start, start + limit);
+	}
+
+	async getFamily(family: number): Promise<ThreadRow[]> {
+		const members = [...this.#threads].filter(([, thread]) => thread.family === family);
+		return members.map(([threadId, thread]) => describeThread(threadId, thread));
+	}
+
+	async listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
+		const blobs = [...this.#blobs.values()].filter((blob) => blob.family === family);
+		return blobs.map(({ row }) => ({ id: row.id, base: row.base, bytes: row.data.length }));
+	}
+
+	async totals(): Promise<StorageTotals> {
+		const count = { checkpoints: 0, writes: 0 };
+		const bytes = { checkpoints: 0, blobs: 0, writes: 0 };
+		for (const namespace of this.#namespaces({})) {
+			count.checkpoints += namespace.rows.size;
+			for (const row of namespace.rows.values()) bytes.checkpoints += row.head.length;
+			for (const write of allWrites(namespace)) {
+				count.writes++;
+				bytes.writes += inlineBytes(write);
+			}
+		}
+		for (const { row } of this.#blobs.values()) bytes.blobs += row.data.length;
+		return { threads: this.#threads.size, ...count, bytes };
+	}
+
+	async put(batch: PutBatch): Promise<number | undefined> {
+		let thread = this.#threads.get(batch.threadId);
+		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
+		if (thread === undefined) {
+			thread = newThread(batch.fresh, batch.fresh, batch.now);
+			this.#threads.set(batch.threadId, thread);
+		}
+		const { family } = thread;
+		for (const row of batch.blobs) this.#blobs.set(row.id, { row, family });
+		for (const write of batch.writes) addNamespace(thread, write.ns).addWrite(write, batch.replaceWrites === true);
+		if (batch.checkpoint !== undefined) {
+			const { ns, id } = batch.checkpoint;
+			const namespace = addNamespace(thread, ns);
+			const replaced = namespace.rows.get(id);
+			namespace.add(replaced ? { ...batch.checkpoint, parentId: replaced.parentId } : batch.checkpoint);
+			thread.updatedAt = batch.now;
+		}
+		return thread.stamp;
+	}
+
+	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+		const thread = this.#threads.get(batch.threadId);
+		if (thread?.stamp !== batch.stamp) return undefined;
+		thread.stamp = batch.newStamp;
+		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		for (const { ns, id } of batch.checkpoints) {
+			const namespace = thread.namespaces.get(ns);
+			if (namespace === undefined) continue;
+			countRows(removed, [namespace.rows.get(id)], namespace.writes.get(id)?.values() ?? []);
+			namespace.remove(id);
+		}
+		for (const key of batch.writes) {
+			const writes = thread.namespaces.get(key.ns)?.writes.get(key.id);
+			const write = writes?.get(writeKey(key));
+			if (write !== undefined) countRows(removed, [], [write]);
+			writes?.delete(writeKey(key));
+		}
+		for (const { key, parentId } of batch.relink) {
+			const namespace = thread.namespaces.get(key.ns);
+			const row = namespace?.rows.get(key.id);
+			if (row !== undefined) namespace?.add({ ...row, parentId });
+		}
+		for (const row of batch.deltaBases) addNamespace(thread, row.ns).addDeltaBase(row);
+		return removed;
+	}
+
+	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
+		const source = this.#threads.get(batch.source);
+		if (source?.stamp !== batch.stamp || this.#threads.has(batch.target)) return undefined;
+		const threadId = batch.target;
+		const target = newThread(source.family, batch.fresh, batch.now);
+		const copied: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		const copyRow = (from: Namespace, ns: string, id: string, parentId?: string | undefined) => {
+			const to = addNamespace(target, ns);
+			const row = from.rows.get(id);
+			if (row !== undefined) to.add({ ...row, threadId, parentId });
+			const writes = [...(from.writes.get(id)?.values() ?? [])];
+			for (const write of writes) to.addWrite({ ...write, threadId }, true);
+			for (const base of from.deltaBases.get(id)?.values() ?? []) to.addDeltaBase({ ...base, threadId });
+			countRows(copied, [row], writes);
+		};
+		if (batch.checkpoints === undefined)
+			for (const [ns, from] of source.namespaces)
+				for (const id of new Set([...from.order, ...from.writes.keys()]))
+					copyRow(from, ns, id, from.rows.get(id)?.parentId);
+		for (const { key, parentId } of batch.checkpoints ?? [])
+			copyRow(source.namespaces.get(key.ns) as Namespace, key.ns, key.id, parentId);
+		for (const row of batch.deltaBases) addNamespace(target, row.ns).addDeltaBase({ ...row, threadId });
+		this.#threads.set(threadId, target);
+		return copied;
+	}
+
+	async removeThread(threadId: string): Promise<RowCount> {
+		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		for (const namespace of this.#namespaces({ threadId }))
+			countRows(removed, namespace.rows.values(), allWrites(namespace));
+		this.#threads.delete(threadId);
+		return removed;
+	}
+
+	async removeBlobs(_family: number, ids: readonly number[]): Promise<void> {
+		for (const id of ids) this.#blobs.delete(id);
+	}
+
+	async clear(): Promise<void> {
+		this.#threads.clear();
+		this.#blobs.clear();
+	}
+
+	async close(): Promise<void> {}
+
+	#found(rows: readonly (CheckpointRow | undefined)[]): FoundCheckpoint[] {
+		const stamp = ({ threadId }: CheckpointRow) => this.#threads.get(threadId)?.stamp as number;
+		return rows.flatMap((row) => (row === undefined ? [] : [{ ...row, stamp: stamp(row) }]));
+	}
+
+	#namespace(threadId: string, ns: string): Namespace | undefined {
+		return this.#threads.get(threadId)?.namespaces.get(ns);
+	}
+
+	*#namespaces(query: { threadId?: string | undefined; ns?: string | undefined }): Generator<Namespace> {
+		const one = query.threadId === undefined ? undefined : this.#threads.get(query.threadId);
+		const threads = query.threadId === undefined ? this.#threads.values() : one ? [one] : [];
+		for (const thread of threads)
+			for (const [ns, namespace] of thread.namespaces)
+				if (query.ns === undefined || query.ns === ns) yield namespace;
+	}
+}
+
+function newThread(family: number, stamp: number, now: number): Thread {
+	return { family, stamp, createdAt: now, updatedAt: now, namespaces: new Map() };
+}
+
+function addNamespace(thread: Thread, ns: string): Namespace {
+	return getOrAdd(thread.namespaces, ns, () => new Namespace());
+}
+
+function describeThread(threadId: string, thread: Thread): ThreadRow {
+	let checkpoints = 0;
+	for (const namespace of thread.namespaces.values()) checkpoints += namespace.rows.size;
+	const { family, stamp, createdAt, updatedAt } = thread;
+	const head = thread.namespaces.get("")?.order.at(-1);
+	return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head };
+}
+
+function writeKey({ taskId, idx }: { taskId: string; idx: number }): string {
+	return `${idx} ${taskId}`;
+}
+
+function* allWrites(namespace: Namespace): Generator<WriteRow> {
+	for (const writes of namespace.writes.values()) yield* writes.values();
+}
+
+function inlineBytes(write: WriteRow): number {
+	return typeof write.value === "number" ? 0 : write.value.length;
+}
+
+function countRows(
+	count: RowCount,
+	rows: Iterable<CheckpointRow | undefined>,
+	writes: Iterable<WriteRow>,
+): void {
+	for (const row of rows) {
+		if (row === undefined) continue;
+		count.checkpoints++;
+		count.bytes += row.head.length;
+	}
+	for (const write of writes) {
+		count.writes++;
+		count.bytes += inlineBytes(write);
+	}
+}
+
+function compareText(a: string, b: string): number {
+	return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function compareRows(a: CheckpointKey, b: CheckpointKey): number {
+	return compareText(b.id, a.id) || compareText(a.threadId, b.threadId) || compareText(a.ns, b.ns);
+}
+
+type ThreadPlace = { updatedAt: number; threadId: string };
+
+function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
+	return b.updatedAt - a.updatedAt || compareText(b.threadId, a.threadId);
+}
+
+/** The first place in an ascending list whose id is not smaller. New ids are usually the greatest. */
+function lowerBound(order: readonly string[], id: string): number {
+	let low = 0;
+	let high = order.length;
+	if (high > 0 && (order[high - 1] as string) < id) return high;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((order[middle] as string) < id) low = middle + 1;
+		else high = middle;
+	}
+	return low;
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+	let value = map.get(key);
+	if (value === undefined) {
+		value = make();
+		map.set(key, value);
+	}
+	return value;
+}

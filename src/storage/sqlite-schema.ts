@@ -1,0 +1,115 @@
+import { CheckpointError, quote } from "../errors.ts";
+import type { SqliteDatabase } from "./sqlite-driver.ts";
+
+/**
+ * Steps from one stored format to the next, in order and never changed once released: the format's version is how
+ * many of them a database has seen. Tables carry a prefix because the database may be the application's own.
+ */
+const MIGRATIONS: readonly string[] = [
+	`
+	CREATE TABLE delta_thread (
+		pk INTEGER PRIMARY KEY,
+		thread_id TEXT NOT NULL UNIQUE,
+		family INTEGER NOT NULL,
+		stamp INTEGER NOT NULL,
+		created_at INTEGER NOT NULL,
+		updated_at INTEGER NOT NULL,
+		checkpoints INTEGER NOT NULL,
+		head TEXT
+	) STRICT;
+	CREATE INDEX delta_thread_updated ON delta_thread (updated_at, thread_id);
+	CREATE INDEX delta_thread_family ON delta_thread (family);
+
+	CREATE TABLE delta_checkpoint (
+		pk INTEGER PRIMARY KEY,
+		thread INTEGER NOT NULL,
+		ns TEXT NOT NULL,
+		id TEXT NOT NULL,
+		parent ANY,
+		run_id TEXT,
+		source TEXT,
+		step INTEGER,
+		head BLOB NOT NULL
+	) STRICT;
+	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);
+	CREATE INDEX delta_checkpoint_run ON delta_checkpoint (run_id) WHERE run_id IS NOT NULL;
+
+	CREATE TABLE delta_blob (
+		id INTEGER PRIMARY KEY,
+		family INTEGER NOT NULL,
+		base INTEGER,
+		type TEXT,
+		data BLOB NOT NULL
+	) STRICT;
+	CREATE INDEX delta_blob_family ON delta_blob (family);
+
+	CREATE TABLE delta_write (
+		thread INTEGER NOT NULL,
+		ns TEXT NOT NULL,
+		checkpoint ANY NOT NULL,
+		task ANY NOT NULL,
+		idx INTEGER NOT NULL,
+		channel TEXT NOT NULL,
+		run_id TEXT,
+		type TEXT,
+		value ANY NOT NULL,
+		PRIMARY KEY (thread, ns, checkpoint, task, idx)
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX delta_write_run ON delta_write (run_id) WHERE run_id IS NOT NULL;
+
+	CREATE TABLE delta_base (
+		thread INTEGER NOT NULL,
+		ns TEXT NOT NULL,
+		checkpoint ANY NOT NULL,
+		channel TEXT NOT NULL,
+		data BLOB NOT NULL,
+		PRIMARY KEY (thread, ns, checkpoint, channel)
+	) STRICT, WITHOUT ROWID;
+
+	CREATE TABLE delta_sequence (next INTEGER NOT NULL) STRICT;
+	INSERT INTO delta_sequence VALUES (1);
+	`,
+];
+
+/** The stored format that this version of the package writes. */
+export const FORMAT_VERSION = MIGRATIONS.length;
+
+/** What kind of database it is, judged by its tables. */
+function inspect(db: SqliteDatabase): { version: number | undefined; tables: Set<unknown> } {
+	const tables = new Set(db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all());
+	if (!tables.has("delta_format")) return { version: undefined, tables };
+	return { version: db.prepare("SELECT version FROM delta_format").pluck().get() as number, tables };
+}
+
+/**
+ * Brings a database to the current format, from nothing or from an older one.
+ *
+ * @param isShared the application handed over its own open database, so that other tables are no surprise
+ */
+export function migrate(db: SqliteDatabase, name: string, isShared: boolean): void {
+	const { version, tables } = inspect(db);
+	if (version === FORMAT_VERSION) return;
+	if (version !== undefined && version > FORMAT_VERSION)
+		throw new CheckpointError(
+			"NEWER_FORMAT",
+			`${quote(name)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
+		);
+	if (version === undefined && tables.has("checkpoints") && tables.has("writes"))
+		throw new CheckpointError(
+			"OFFICIAL_DATABASE",
+			`${quote(name)} is a database of @langchain/langgraph-checkpoint-sqlite: choose another file, and copy its threads with list, put and putWrites.`,
+		);
+	if (version === undefined && tables.size > 0 && !isShared)
+		throw new CheckpointError(
+			"FOREIGN_DATABASE",
+			`${quote(name)} is a database of something else: choose another file, or pass the open Database to share it.`,
+		);
+	if (db.readonly) throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
+	// Another process may do the same at this moment: whoever gets the lock second looks again.
+	db.transaction(() => {
+		const from = inspect(db).version ?? 0;
+		for (const step of MIGRATIONS.slice(from)) db.exec(step);
+		db.exec("CREATE TABLE IF NOT EXISTS delta_format (version INTEGER NOT NULL) STRICT; DELETE FROM delta_format;");
+		db.prepare("INSERT INTO delta_format VALUES (?)").run(FORMAT_VERSION);
+	}).immediate();
+}

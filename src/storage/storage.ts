@@ -1,0 +1,195 @@
+/** Names one checkpoint. Ids are unique only within a thread and namespace. */
+export interface CheckpointKey {
+	readonly threadId: string;
+	readonly ns: string;
+	readonly id: string;
+}
+
+export interface CheckpointRow extends CheckpointKey {
+	readonly parentId: string | undefined;
+	readonly runId: string | undefined;
+	/** What made it (`input`, `loop`, `update`, `fork`), for people who look into the database. */
+	readonly source: string | undefined;
+	readonly step: number | undefined;
+	/** Everything else, as the engine packed it: versions, manifest, metadata. */
+	readonly head: Uint8Array;
+}
+
+/** A row as it is read: with its thread's stamp at that moment. */
+export interface FoundCheckpoint extends CheckpointRow {
+	readonly stamp: number;
+}
+
+/** One channel value or write: whole, or a patch on the blob that `base` names. Never changed once written. */
+export interface BlobRow {
+	readonly id: number;
+	readonly base: number | undefined;
+	/** Tag of a custom serializer. */
+	readonly type: string | undefined;
+	readonly data: Uint8Array;
+}
+
+/** Bytes in the row itself, or the id of a blob. */
+export type StoredValue = Uint8Array | number;
+
+export interface WriteRow extends CheckpointKey {
+	readonly taskId: string;
+	readonly idx: number;
+	readonly channel: string;
+	readonly runId: string | undefined;
+	readonly type: string | undefined;
+	readonly value: StoredValue;
+}
+
+/** What a walk to ancestors that are gone would have found for a channel, as the engine packed it. */
+export interface DeltaBaseRow extends CheckpointKey {
+	readonly channel: string;
+	readonly data: Uint8Array;
+}
+
+export interface ThreadRow {
+	readonly threadId: string;
+	/** Threads of one family may refer to the same blobs: a copy joins the family of its source. */
+	readonly family: number;
+	/** Changes whenever one of the thread's checkpoints is deleted; never repeats. */
+	readonly stamp: number;
+	readonly createdAt: number;
+	readonly updatedAt: number;
+	readonly checkpoints: number;
+	readonly head: string | undefined;
+}
+
+/** Which checkpoints {@link Storage.scan} answers. Undefined fields match everything. */
+export interface ScanQuery {
+	readonly threadId?: string | undefined;
+	readonly ns?: string | undefined;
+	/** Only ids smaller than this. */
+	readonly before?: string | undefined;
+	/** Only rows after this one, in the order of the scan. */
+	readonly after?: CheckpointKey | undefined;
+	readonly limit: number;
+}
+
+/** One atomic addition to a thread. */
+export interface PutBatch {
+	readonly threadId: string;
+	/** Refused unless the thread's stamp is this: the rows that the batch builds on may be gone. */
+	readonly stamp?: number | undefined;
+	/** Family and stamp of the thread if this batch creates it. */
+	readonly fresh: number;
+	readonly now: number;
+	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */
+	readonly checkpoint?: CheckpointRow | undefined;
+	readonly blobs: readonly BlobRow[];
+	readonly writes: readonly WriteRow[];
+	/** Whether a write replaces one with its key; otherwise the older one stays. */
+	readonly replaceWrites?: boolean;
+}
+
+/** One atomic removal from a thread, with what its surviving rows need instead. */
+export interface RemoveBatch {
+	readonly threadId: string;
+	/** Refused unless the thread's stamp is this. */
+	readonly stamp: number;
+	/** The thread's stamp afterwards. */
+	readonly newStamp: number;
+	/** Removed with their writes and delta bases. */
+	readonly checkpoints: readonly CheckpointKey[];
+	/** Writes of checkpoints that stay. */
+	readonly writes: readonly WriteKey[];
+	readonly relink: readonly { readonly key: CheckpointKey; readonly parentId: string | undefined }[];
+	readonly deltaBases: readonly DeltaBaseRow[];
+}
+
+export interface WriteKey extends CheckpointKey {
+	readonly taskId: string;
+	readonly idx: number;
+}
+
+/** One atomic creation of a thread from rows of another. */
+export interface CopyBatch {
+	readonly source: string;
+	/** Refused unless the source's stamp is this. */
+	readonly stamp: number;
+	readonly target: string;
+	/** Stamp of the target. */
+	readonly fresh: number;
+	readonly now: number;
+	/** Keys in the source and the parent each has in the target; `undefined` copies everything, rows without a checkpoint too. */
+	readonly checkpoints: readonly { readonly key: CheckpointKey; readonly parentId: string | undefined }[] | undefined;
+	/** Besides those that the copied rows have in the source. */
+	readonly deltaBases: readonly DeltaBaseRow[];
+}
+
+/** How many rows, and how many bytes of content they held. */
+export interface RowCount {
+	checkpoints: number;
+	writes: number;
+	bytes: number;
+}
+
+export interface StorageTotals {
+	readonly threads: number;
+	readonly checkpoints: number;
+	readonly writes: number;
+	readonly bytes: { readonly checkpoints: number; readonly blobs: number; readonly writes: number };
+}
+
+/**
+ * Rows and bytes. A backend knows nothing of values, deltas or histories.
+ *
+ * What every backend promises:
+ * - `put`, `remove` and `copy` are atomic: all of the batch is stored or nothing, and once the promise has resolved
+ *   it survives the death of the process (as far as the backend stores anything at all).
+ * - A batch whose `stamp` is not the thread's, or whose thread is not there, or that copies onto a thread that is
+ *   there, changes nothing and answers `undefined`.
+ * - A read sees every batch whose promise had resolved before. A missing row is left out, or `undefined`; never an error.
+ * - Rows are returned as they were given, with ids compared as binary strings. Returned bytes may be shared: callers
+ *   do not change them.
+ * - Nothing is thrown synchronously.
+ */
+export interface Storage {
+	/** Numbers never handed out before, by this or any other process: the first of `count` in a row. */
+	reserveIds(count: number): Promise<number>;
+
+	getCheckpoint(key: CheckpointKey): Promise<FoundCheckpoint | undefined>;
+	/** The row with the greatest id. */
+	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined>;
+	/** Rows by descending id; rows with the same id by ascending thread and namespace. */
+	scan(query: ScanQuery): Promise<FoundCheckpoint[]>;
+	/** The row with this key, then its parent, and so on, at most `limit` rows. Ends at a missing row or a row seen before. */
+	getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]>;
+	/** The rows whose parent is one of these, in any order. */
+	getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]>;
+	/** Rows whose run id is one of these. */
+	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }>;
+
+	/** All writes of these checkpoints, in any order. */
+	getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]>;
+	/** All writes of a thread, those of checkpoints that are not there too, in any order. */
+	getThreadWrites(threadId: string): Promise<WriteRow[]>;
+	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]>;
+	getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]>;
+	/** These blobs and all that they are built on, in any order. */
+	getBlobs(ids: readonly number[]): Promise<BlobRow[]>;
+
+	getThread(threadId: string): Promise<ThreadRow | undefined>;
+	/** Threads by descending update time and then descending id, after the given place. */
+	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]>;
+	getFamily(family: number): Promise<ThreadRow[]>;
+	/** Every blob of a family without its bytes. */
+	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]>;
+	totals(): Promise<StorageTotals>;
+
+	/** Answers the thread's stamp after it. */
+	put(batch: PutBatch): Promise<number | undefined>;
+	remove(batch: RemoveBatch): Promise<RowCount | undefined>;
+	copy(batch: CopyBatch): Promise<RowCount | undefined>;
+	/** Removes a thread with all its rows, not its blobs. */
+	removeThread(threadId: string): Promise<RowCount>;
+	/** Removes these blobs of a family. */
+	removeBlobs(family: number, ids: readonly number[]): Promise<void>;
+	clear(): Promise<void>;
+	/** Lets go of what the backend holds. Idempotent. */
+	close(): Promise<void>;
+}
