@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { RuleTest } from "./rule-test.ts";
+import type { Draft } from "./thread.ts";
 
 /** What a checkpoint contains is what was put with it, whatever its versions say. */
 export function channelRules(test: RuleTest): void {
@@ -62,7 +63,7 @@ export function channelRules(test: RuleTest): void {
 
 	test("CH-4: a channel without a version may change from one checkpoint to the next", async ({ thread }) => {
 		const contents = [[], [{ node: "a", args: 1 }], [], ["x".repeat(200)], undefined, { set: true }, []];
-		const ids = await thread().chain(contents.length, (n) => ({
+		const ids = await thread().chain(contents.length, (n): Draft => ({
 			values: { a: 1, __pregel_tasks: contents[n] },
 			versions: { a: 1 },
 			newVersions: n === 0 ? { a: 1 } : {},

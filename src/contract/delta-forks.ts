@@ -35,7 +35,8 @@ export function deltaForkRules(test: RuleTest): void {
 		const ids = await putDeltaChain(thread(), 3);
 		const parent = ids[2] as string;
 		await thread().write(parent, [["log", "update"]], updateTask(parent));
-		const update = await thread().put({ parent, ...deltaDraft(3, { source: "update" }) });
+		const seen = { finished: { "branch:to:finished": 3 } };
+		const update = await thread().put({ parent, ...deltaDraft(3, { source: "update", seen }) });
 		const { writes } = await thread().replay(update, "log");
 		assert.deepEqual(writes.slice(0, 2), deltaWrites(0, 2));
 		assert.deepEqual(writes.slice(2).sort(), ["update", "write 2"]);
@@ -65,7 +66,7 @@ export function deltaForkRules(test: RuleTest): void {
 
 	test("D-4: a copy has the history of what it copies", async (scene) => {
 		const { thread, ids, parent } = await putTrunk(scene);
-		const draft = deltaDraft(3, { source: "fork", versions: { log: 4 }, newVersions: {} });
+		const draft = deltaDraft(4, { source: "fork", versions: { log: 4 }, newVersions: {} });
 		const copy = await thread.put({ parent, ...draft });
 		assert.deepEqual(await thread.replay(copy, "log"), await thread.replay(ids[3] as string, "log"));
 	});

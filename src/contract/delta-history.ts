@@ -83,7 +83,7 @@ export function deltaHistoryRules(test: RuleTest): void {
 
 	test("D-3: several channels are answered at once, each to its own seed", async ({ saver, thread }) => {
 		const drafts = [{ values: { a: "seed a" } }, {}, { values: { b: "seed b" } }, {}, {}];
-		const ids = await thread().chain(drafts.length, (n) => ({ versions: { a: n + 1, b: n + 1 }, ...drafts[n] }));
+		const ids = await thread().chain(drafts.length, (n) => ({ versions: { a: n + 1, b: n + 1, c: n + 1 }, ...drafts[n] }));
 		for (const [n, id] of ids.entries()) await thread().write(id, [["a", n], ["b", n], ["c", n]]);
 		const config = thread().config(ids[4]);
 		const histories = await saver.getDeltaChannelHistory({ config, channels: ["a", "b", "c", "unknown"] });

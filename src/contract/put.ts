@@ -22,8 +22,8 @@ export function putRules(test: RuleTest): void {
 
 	test("PUT-1: a parent may be stored after its child", async ({ thread, nextId }) => {
 		const parent = nextId();
-		const id = await thread().put({ parent, values: { a: 2 } });
-		await thread().put({ id: parent, values: { a: 1 } });
+		const id = await thread().put({ parent, values: { a: 2 }, versions: { a: 2, log: 2 } });
+		await thread().put({ id: parent, values: { a: 1 }, versions: { a: 1, log: 1 } });
 		await thread().write(parent, [["log", "x"]]);
 		assert.equal(await thread().parentOf(id), parent);
 		assert.deepEqual(await thread().values(id), { a: 2 });

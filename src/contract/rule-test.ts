@@ -49,22 +49,30 @@ async function runInScene(setup: SaverContractOptions["setup"], body: (open: Ope
 /** The skips of one run. Each must have a reason and must match a test, so that none outlives its cause. */
 export class SkipList {
 	readonly #skips: readonly Skip[];
-	readonly #used = new Set<Skip>();
 
-	constructor(skips: readonly Skip[] = []) {
-		const bare = skips.find(({ reason }) => typeof reason !== "string" || reason.trim() === "");
-		if (bare !== undefined) throw new TypeError(`The skip of ${JSON.stringify(bare.rule)} needs a reason.`);
+	constructor(skips: readonly Skip[], testNames: readonly string[]) {
+		for (const { rule, reason } of skips) {
+			if (typeof reason !== "string" || reason.trim() === "")
+				throw new TypeError(`The skip of ${JSON.stringify(rule)} needs a reason.`);
+			if (!testNames.some((name) => matches(rule, name)))
+				throw new TypeError(`The contract has no rule or test named ${JSON.stringify(rule)}.`);
+		}
 		this.#skips = skips;
 	}
 
 	reasonFor(testName: string): string | undefined {
-		const found = this.#skips.filter(({ rule }) => rule === testName || testName.startsWith(`${rule}: `));
-		for (const skip of found) this.#used.add(skip);
-		return found[0]?.reason;
+		return this.#skips.find(({ rule }) => matches(rule, testName))?.reason;
 	}
+}
 
-	mustBeUsed(): void {
-		const stale = this.#skips.find((skip) => !this.#used.has(skip));
-		if (stale !== undefined) throw new TypeError(`No rule or test is named ${JSON.stringify(stale.rule)}.`);
-	}
+function matches(rule: string, testName: string): boolean {
+	return rule === testName || testName.startsWith(`${rule}: `);
+}
+
+/** The names of all tests that these topics register. */
+export function namesOf(topics: readonly Topic[]): string[] {
+	const names: string[] = [];
+	const note = (name: string) => void names.push(name);
+	for (const register of topics) register(Object.assign(note, { opening: note }));
+	return names;
 }

@@ -75,7 +75,10 @@ export function serializationRules(test: RuleTest): void {
 	test.opening("D-3: a delta history loads only the channels it was asked for", async (open) => {
 		const serde = new JsonSerde();
 		const { thread } = await open(serde);
-		const ids = await thread().chain(6, (n) => ({ values: { other: `other ${n}`, ...(n === 1 ? { log: "seed" } : {}) } }));
+		const ids = await thread().chain(6, (n) => ({
+			values: { other: `other ${n}`, ...(n === 1 ? { log: "seed" } : {}) },
+			versions: { other: n + 1, log: n + 1 },
+		}));
 		for (const id of ids) await thread().write(id, [["log", "wanted"], ["other", "unwanted"]]);
 		serde.loaded.length = 0;
 		assert.deepEqual(await thread().replay(ids[5] as string, "log"), { writes: Array(4).fill("wanted"), seed: "seed" });

@@ -67,7 +67,7 @@ export function valueShapeRules(test: RuleTest): void {
 	}
 
 	for (const [shape, states] of Object.entries(SHAPES)) {
-		test(`CH-2: ${shape} reads back at every step`, async (scene) => assertReadsBack(scene, states));
+		test(`CH-2: ${shape} reads back at every step`, async (scene) => void (await assertReadsBack(scene, states)));
 		test(`CH-2: ${shape} reads back at every step after its root was pruned`, async (scene) => {
 			const ids = await assertReadsBack(scene, states);
 			await scene.saver.prune(["thread"], { keepLast: ids.length - 1 });

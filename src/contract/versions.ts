@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { RuleTest } from "./rule-test.ts";
+import type { Draft } from "./thread.ts";
 
 /** Channel versions are kept, never understood. */
 export function versionRules(test: RuleTest): void {
@@ -19,7 +20,7 @@ export function versionRules(test: RuleTest): void {
 
 	test("VER-2: a thread with string versions works like one with numbers", async ({ thread }) => {
 		const version = (n: number) => `${String(n).padStart(32, "0")}.0${n}123`;
-		const ids = await thread().chain(10, (n) => ({
+		const ids = await thread().chain(10, (n): Draft => ({
 			values: { log: Array.from({ length: n }, (_, i) => i), fixed: "f" },
 			versions: { log: version(n), fixed: version(0) },
 			newVersions: n === 0 ? { log: version(0), fixed: version(0) } : { log: version(n) },

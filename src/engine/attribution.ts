@@ -33,11 +33,13 @@ export interface StoredWrite {
 export interface AttributionInput<W extends StoredWrite> {
 	readonly parent: PathCheckpoint;
 	readonly child: PathCheckpoint;
-	/** The other children of the parent. Used only if the child is a `__copy__`. */
+	/** The other children of the parent. */
 	readonly siblings: readonly PathCheckpoint[];
 	readonly channel: string;
 	/** All writes stored at the parent, of every channel, in any order. */
 	readonly writes: readonly W[];
+	/** The child's own writes: those of {@link attributeOwnWrites}. */
+	readonly own?: readonly W[] | undefined;
 	/** Task ids that have writes at the parent's own parent. Such tasks can't be the parent's. */
 	readonly inherited?: ReadonlySet<string> | undefined;
 }
@@ -60,9 +62,9 @@ const EXIT_STEPS = 1000;
  * unfinished superstep. The writes of all of them are stored in one heap at the parent; this finds those of one child.
  */
 export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W>): W[] {
-	const { parent, child, channel } = input;
-	const original = findOriginal(parent, child, input.siblings);
-	if (original) return attributeWrites({ ...input, child: original, siblings: without(input.siblings, original) });
+	const { child, channel, own = [] } = input;
+	// What a run was told at its start is stored in one place.
+	if (child.source === "input" && own.length > 0) return [];
 	const heap = new WriteHeap(input);
 	const made = child.source === "update" ? heap.ofUpdate() : heap.ofRun();
 	return made.filter((write) => write.channel === channel);
@@ -76,12 +78,16 @@ export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W
  */
 export function attributeOwnWrites<W extends StoredWrite>(input: {
 	readonly checkpoint: PathCheckpoint;
+	/** The next checkpoint of the path; `undefined` at its end. */
+	readonly child?: PathCheckpoint | undefined;
 	readonly channel: string;
 	/** All writes stored at the checkpoint, in any order. */
 	readonly writes: readonly W[];
 }): W[] {
-	const { checkpoint, channel, writes } = input;
-	const { source, actor, again = [] } = checkpoint;
+	const { checkpoint, child, channel, writes } = input;
+	const { source, actor } = checkpoint;
+	// A child that is older than a later put has nothing of it.
+	const again = (checkpoint.again ?? []).filter((later) => later <= (child?.actor ?? Infinity));
 	const actors = source === "input" && actor !== undefined ? [actor, ...again] : again;
 	const inputTask = inputTaskId(checkpoint);
 	return inOrder(writes).filter(
@@ -162,8 +168,9 @@ class WriteHeap<W extends StoredWrite> {
 
 	ofUpdate(): W[] {
 		const own = this.#writes.filter((write) => this.#isOwn(write));
-		const commands = this.#visible(NULL_TASK).filter((write) => this.#canRead(write));
-		const pending = [...commands, ...this.#tasks().flatMap((task) => this.#visible(task))];
+		const pending = [NULL_TASK, ...this.#tasks()]
+			.flatMap((task) => this.#visible(task))
+			.filter((write) => !this.#isLater(write));
 		if (this.#child.absorbed) return [...pending, ...own];
 		if (this.#isUnchanged()) return [];
 		if (own.length > 0) return own;
@@ -192,16 +199,23 @@ class WriteHeap<W extends StoredWrite> {
 		return this.#ofTask(NULL_TASK, () => true).filter((write) => this.#isOwn(write) || this.#canRead(write));
 	}
 
-	/**
-	 * Whether the child can have been made with an update that the `Command` of another run had left pending: not if that
-	 * run came later, nor if it went on with it and this one answers an interrupt, which discards it.
-	 */
+	/** Whether what a `Command` of another run left pending is in the child: not if this one answers an interrupt over it. */
 	#canRead(command: W): boolean {
-		const { actor } = command;
-		if (actor === undefined || this.#child.actor === undefined) return true;
-		if (actor > this.#child.actor) return false;
-		const answers = this.#child.source === "loop" && this.#parent.source !== "update" && this.#parent.source !== "fork";
-		return !answers || !this.#siblings.some((other) => other.source === "input" && other.actor === actor);
+		const heir = this.#madeBy(command);
+		if (heir?.source !== "input" || this.#child.source !== "loop") return !this.#isLater(command);
+		return !this.#isLater(command) && (this.#parent.source === "update" || this.#parent.source === "fork");
+	}
+
+	/** The other child of the parent that the run of this write put. */
+	#madeBy(write: W): PathCheckpoint | undefined {
+		if (write.actor === undefined) return undefined;
+		const made = this.#siblings.filter((other) => other.actor === write.actor);
+		return made.reduce((first, other) => (first && first.id < other.id ? first : other), made[0]);
+	}
+
+	#isLater(write: W): boolean {
+		const made = this.#madeBy(write);
+		return made !== undefined && made.id > this.#child.id;
 	}
 
 	/** Interrupts, errors and resume values (negative indices) do not end a task. */
@@ -242,50 +256,47 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	/**
-	 * A run in exit durability first files again whatever was pending at its start. That counts only if it went straight
-	 * on with the unfinished superstep, and only for tasks that it did not run again.
+	 * A run in exit durability files once more, in its first superstep, whatever was pending at its start, and only then
+	 * what it did. Of that, only tasks of the superstep with which it went straight on count.
 	 */
 	#isStale(write: W, own: readonly W[]): boolean {
 		const tail = taskTail(write.taskId);
-		if (tail === taskTail(NULL_TASK)) return false;
-		const before = this.#writes.filter((w) => taskTail(w.taskId) === tail && (w.actor ?? 0) < (write.actor ?? 0));
-		if (before.length === 0) return false;
-		if (this.#exitStep(write.taskId) !== (this.#parent.step ?? -2) + 1) return true;
-		const calls = own.filter((w) => w.taskId === write.taskId).map((w) => w.generation ?? 0);
-		if (new Set(calls).size > 1) return write.generation !== Math.max(...calls);
-		return before.every((w) => w.taskId === this.#updateTask || this.#isExit(w.taskId));
+		const call = write.generation ?? 0;
+		const before = this.#writes
+			.filter((w) => taskTail(w.taskId) === tail && !this.#isOwn(w) && !this.#isLater(w))
+			.filter((w) => w.taskId !== write.taskId || (w.generation ?? 0) < call);
+		const filed = new Set(before.map((w) => w.taskId).filter((id) => this.#isExit(id)));
+		const calls = new Set(own.filter((w) => w.taskId === write.taskId).map((w) => w.generation ?? 0));
+		if ([...calls].indexOf(call) < filed.size) return true;
+		if (before.some((w) => w.taskId === this.#updateTask)) return true;
+		const goesOn = this.#exitStep(write.taskId) === (this.#parent.step ?? -2) + 1;
+		return !goesOn && before.some((w) => w.taskId !== NULL_TASK && !this.#isExit(w.taskId));
 	}
 }
 
-/** A `__copy__` is put beside the checkpoint that it copies, one step further; a time travel is put one step below its parent. */
-function findOriginal(
-	parent: PathCheckpoint,
-	child: PathCheckpoint,
-	siblings: readonly PathCheckpoint[],
-): PathCheckpoint | undefined {
-	if (child.source !== "fork" || child.step === (parent.step ?? -2) + 1) return undefined;
-	return findCopied(child, siblings);
-}
-
-/** The checkpoint that a `__copy__` was made of, among the others with the same parent. */
-export function findCopied(
-	copy: PathCheckpoint,
-	siblings: readonly PathCheckpoint[],
-): PathCheckpoint | undefined {
+/**
+ * The checkpoint that `child` is a `__copy__` of, if it is one. Its history is the original's.
+ *
+ * A copy is put beside its original, one step further. The other forks are time travels, one step after their parent.
+ */
+export function findOriginal(input: {
+	readonly child: PathCheckpoint;
+	readonly parent: PathCheckpoint | undefined;
+	/** The other checkpoints with the same parent, or without one. */
+	readonly siblings: readonly PathCheckpoint[];
+}): PathCheckpoint | undefined {
+	const { child, parent, siblings } = input;
+	if (child.source !== "fork" || (parent && child.step === (parent.step ?? -2) + 1)) return undefined;
 	const candidates = siblings
-		.filter((other) => other.id < copy.id && other.step === (copy.step ?? 0) - 1)
-		.filter((other) => sameVersions(other.versions, copy.versions))
+		.filter((other) => other.id < child.id && other.step === (child.step ?? 0) - 1)
+		.filter((other) => sameVersions(other.versions, child.versions))
 		.sort((a, b) => (a.id < b.id ? 1 : -1));
-	return candidates.find((other) => other.actor === copy.actor) ?? candidates[0];
+	return candidates.find((other) => other.actor === child.actor) ?? candidates[0];
 }
 
 function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
 	const keys = Object.keys(a);
 	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
-}
-
-function without<T>(items: readonly T[], item: T): T[] {
-	return items.filter((other) => other !== item);
 }
 
 /** Of several writes of one task with the same index, the first. Expects them in order. */

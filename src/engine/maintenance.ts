@@ -62,7 +62,8 @@ export class Maintenance {
 			if (thread === undefined) return nothing();
 			const rows = await this.#rows(threadId);
 			const kept = choose(rows);
-			if (kept.length === rows.length && writes.length === 0) return nothing();
+			// Even then values that were replaced since the last time may be given back.
+			if (kept.length === rows.length && writes.length === 0) return this.#collect(thread.family, nothing());
 			if (kept.length === 0 && rows.length > 0) return this.deleteThread(threadId);
 			const plan = await planRetention(this.#engine, rows, kept, writes);
 			const { removed: checkpoints, relink, deltaBases } = plan;

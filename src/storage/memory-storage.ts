@@ -37,10 +37,13 @@ class Namespace {
 		this.deltaBases.delete(id);
 	}
 
-	addWrite(write: WriteRow, replace: boolean): void {
+	/** Answers whether the write was taken. */
+	addWrite(write: WriteRow, replace: boolean): boolean {
 		const key = writeKey(write);
 		const writes = getOrAdd(this.writes, write.id, () => new Map<string, WriteRow>());
-		if (replace || !writes.has(key)) writes.set(key, write);
+		if (!replace && writes.has(key)) return false;
+		writes.set(key, write);
+		return true;
 	}
 
 	addDeltaBase(row: DeltaBaseRow): void {
@@ -202,8 +205,10 @@ export class MemoryStorage implements Storage {
 			this.#threads.set(batch.threadId, thread);
 		}
 		const { family } = thread;
-		for (const row of batch.blobs) this.#blobs.set(row.id, { row, family });
-		for (const write of batch.writes) addNamespace(thread, write.ns).addWrite(write, batch.replaceWrites === true);
+		const dropped = new Set<unknown>();
+		for (const write of batch.writes)
+			if (!addNamespace(thread, write.ns).addWrite(write, batch.replaceWrites === true)) dropped.add(write.value);
+		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
 		if (batch.checkpoint !== undefined) {
 			const { ns, id } = batch.checkpoint;
 			const namespace = addNamespace(thread, ns);

@@ -122,7 +122,7 @@ const SQL = {
 		VALUES (?, ?, ?, ?, ?, 0)`,
 	touchThread: "UPDATE delta_thread SET updated_at = ?, checkpoints = ?, head = ? WHERE pk = ?",
 	restamp: `UPDATE delta_thread SET stamp = ?,
-		checkpoints = (SELECT count(*) FROM delta_checkpoint WHERE thread = pk),
+		checkpoints = (SELECT count(*) FROM delta_checkpoint WHERE thread = delta_thread.pk),
 		head = (SELECT max(id) FROM delta_checkpoint WHERE thread = delta_thread.pk AND ns = '') WHERE pk = ?`,
 	removeThread: "DELETE FROM delta_thread WHERE pk = ?",
 
@@ -296,10 +296,12 @@ export class SqliteStorage implements Storage {
 		return this.#change((sql) => {
 			const thread = this.#threadFor(sql, batch);
 			if (thread === undefined) return undefined;
-			for (const { id, base, type, data } of batch.blobs)
-				sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
 			const putWrite = batch.replaceWrites ? sql.replaceWrite : sql.keepWrite;
-			for (const row of batch.writes) putWrite.run(...writeParameters(thread.pk, row));
+			const dropped = new Set<unknown>();
+			for (const row of batch.writes)
+				if (putWrite.run(...writeParameters(thread.pk, row)).changes === 0) dropped.add(row.value);
+			for (const { id, base, type, data } of batch.blobs)
+				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
 			if (batch.checkpoint !== undefined) putCheckpoint(sql, thread, batch.checkpoint, batch.now);
 			return thread.stamp;
 		});

@@ -82,7 +82,7 @@ export interface PutBatch {
 	readonly checkpoint?: CheckpointRow | undefined;
 	readonly blobs: readonly BlobRow[];
 	readonly writes: readonly WriteRow[];
-	/** Whether a write replaces one with its key; otherwise the older one stays. */
+	/** Whether a write replaces one with its key; otherwise the older one stays, and the blob of the new one is not stored. */
 	readonly replaceWrites?: boolean;
 }
 

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MemoryStorage } from "../../src/storage/memory-storage.ts";
+import { openDatabase } from "../../src/storage/sqlite-driver.ts";
+import { SqliteStorage } from "../../src/storage/sqlite-storage.ts";
+import type { HistoryBackend } from "./histories.ts";
+
+export const historyBackends: Record<string, () => Promise<HistoryBackend>> = {
+	memory: async () => ({ storage: new MemoryStorage() }),
+	sqlite: async () => {
+		const folder = await mkdtemp(join(tmpdir(), "history-"));
+		const open = () => new SqliteStorage("histories", () => fast(openDatabase(join(folder, "test.db"), 1000)), false);
+		return { storage: open(), reopen: async () => open(), teardown: () => rm(folder, { recursive: true }) };
+	},
+};
+
+/** Thousands of databases are made: none needs to survive the machine. */
+function fast(db: ReturnType<typeof openDatabase>): ReturnType<typeof openDatabase> {
+	db.pragma("journal_mode = MEMORY");
+	db.pragma("synchronous = OFF");
+	return db;
+}
