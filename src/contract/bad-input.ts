@@ -20,7 +20,9 @@ export function badInputRules(test: RuleTest): void {
 
 		test(`FAIL-3: a checkpoint_ns that is ${kind} is refused with INVALID_CONFIG`, async ({ saver, thread }) => {
 			const [, checkpoint, metadata, versions] = thread().draft();
-			const config = { configurable: { thread_id: "thread", checkpoint_ns: value as string, checkpoint_id: checkpoint.id } };
+			const config = {
+				configurable: { thread_id: "thread", checkpoint_ns: value as string, checkpoint_id: checkpoint.id },
+			};
 			await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "INVALID_CONFIG");
 			await assertRejects(() => saver.putWrites(config, [["a", 1]], TASK), "INVALID_CONFIG");
 			await assertRejects(() => saver.getTuple(config), "INVALID_CONFIG");
@@ -63,7 +65,18 @@ export function badInputRules(test: RuleTest): void {
 		};
 		const [config, checkpoint, metadata, versions] = thread().draft({ parent: id, values: { good: 1, trap } });
 		await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "UNSERIALIZABLE");
-		await assertRejects(() => saver.putWrites(thread().config(id), [["good", 1], ["trap", trap]], TASK), "UNSERIALIZABLE");
+		await assertRejects(
+			() =>
+				saver.putWrites(
+					thread().config(id),
+					[
+						["good", 1],
+						["trap", trap],
+					],
+					TASK,
+				),
+			"UNSERIALIZABLE",
+		);
 		assert.deepEqual(await thread().ids(), [id]);
 		assert.deepEqual(await thread().pending(id), []);
 		await assertStillWorks(thread());

@@ -15,7 +15,12 @@ export function channelRules(test: RuleTest): void {
 		const first = await thread().put({ values: { a: "one" }, versions: { a: 1 } });
 		const second = await thread().put({ parent: first, values: {}, versions: { a: 1 }, newVersions: {} });
 		const third = await thread().put({ parent: second, values: {}, versions: { a: 1 }, newVersions: {} });
-		const fourth = await thread().put({ parent: third, values: { a: "two" }, versions: { a: 2 }, newVersions: { a: 2 } });
+		const fourth = await thread().put({
+			parent: third,
+			values: { a: "two" },
+			versions: { a: 2 },
+			newVersions: { a: 2 },
+		});
 		assert.deepEqual(await thread().values(second), {});
 		assert.deepEqual(await thread().values(third), {});
 		assert.deepEqual(await thread().values(fourth), { a: "two" });
@@ -31,7 +36,9 @@ export function channelRules(test: RuleTest): void {
 		assert.deepEqual(checkpoint.channel_versions, versions);
 	});
 
-	test("CH-2: a channel named in newVersions takes its new value, even with the version of the parent", async ({ thread }) => {
+	test("CH-2: a channel named in newVersions takes its new value, even with the version of the parent", async ({
+		thread,
+	}) => {
 		const parent = await thread().put({ values: { a: "old" }, versions: { a: 1 } });
 		const id = await thread().put({ parent, values: { a: "new" }, versions: { a: 1 }, newVersions: { a: 1 } });
 		assert.deepEqual(await thread().values(id), { a: "new" });
@@ -39,16 +46,29 @@ export function channelRules(test: RuleTest): void {
 	});
 
 	for (const source of ["update", "fork"] as const) {
-		test(`CH-3: a put of source ${source} stores what changed although newVersions does not name it`, async ({ thread }) => {
+		test(`CH-3: a put of source ${source} stores what changed although newVersions does not name it`, async ({
+			thread,
+		}) => {
 			const before = { result: ["first"], "branch:to:a": null, "branch:to:b": null, other: 1 };
 			const versions = { result: 2, "branch:to:a": 2, "branch:to:b": 2, other: 1 };
 			const parent = await thread().put({ values: before, versions });
 			const after = { result: ["first", "of the sibling"], other: 2 };
 			const newVersions = { other: 3 };
-			const id = await thread().put({ parent, values: after, versions: { ...versions, other: 3 }, newVersions, source });
+			const id = await thread().put({
+				parent,
+				values: after,
+				versions: { ...versions, other: 3 },
+				newVersions,
+				source,
+			});
 			assert.deepEqual(await thread().values(id), after);
 			assert.deepEqual(await thread().values(parent), before);
-			const child = await thread().put({ parent: id, values: after, versions: { ...versions, other: 3 }, newVersions: {} });
+			const child = await thread().put({
+				parent: id,
+				values: after,
+				versions: { ...versions, other: 3 },
+				newVersions: {},
+			});
 			assert.deepEqual(await thread().values(child), after);
 		});
 	}
@@ -63,19 +83,30 @@ export function channelRules(test: RuleTest): void {
 
 	test("CH-4: a channel without a version may change from one checkpoint to the next", async ({ thread }) => {
 		const contents = [[], [{ node: "a", args: 1 }], [], ["x".repeat(200)], undefined, { set: true }, []];
-		const ids = await thread().chain(contents.length, (n): Draft => ({
-			values: { a: 1, __pregel_tasks: contents[n] },
-			versions: { a: 1 },
-			newVersions: n === 0 ? { a: 1 } : {},
-		}));
+		const ids = await thread().chain(
+			contents.length,
+			(n): Draft => ({
+				values: { a: 1, __pregel_tasks: contents[n] },
+				versions: { a: 1 },
+				newVersions: n === 0 ? { a: 1 } : {},
+			}),
+		);
 		for (const [n, id] of ids.entries())
 			assert.deepEqual(await thread().values(id), { a: 1, __pregel_tasks: contents[n] });
 	});
 
 	test("CH-5: an undefined value, a null and a missing channel are three things", async ({ thread }) => {
-		const parent = await thread().put({ values: { none: undefined, nil: null, gone: 1 }, versions: { none: 1, nil: 1, gone: 1 } });
+		const parent = await thread().put({
+			values: { none: undefined, nil: null, gone: 1 },
+			versions: { none: 1, nil: 1, gone: 1 },
+		});
 		const versions = { none: 1, nil: 1, gone: 2 };
-		const child = await thread().put({ parent, values: { none: undefined, nil: null }, versions, newVersions: { gone: 2 } });
+		const child = await thread().put({
+			parent,
+			values: { none: undefined, nil: null },
+			versions,
+			newVersions: { gone: 2 },
+		});
 		for (const id of [parent, child]) {
 			const values = await thread().values(id);
 			assert.equal(Object.hasOwn(values, "none"), true);
@@ -129,7 +160,9 @@ export function channelRules(test: RuleTest): void {
 		assert.deepEqual(await thread().values(parent), { a: "of the parent" });
 	});
 
-	test("CH-8: a delta channel without a value stays absent, though its version has one elsewhere", async ({ thread }) => {
+	test("CH-8: a delta channel without a value stays absent, though its version has one elsewhere", async ({
+		thread,
+	}) => {
 		const versions = { log: 3 };
 		const snapshot = await thread().put({ values: { log: ["a", "b"] }, versions });
 		const id = await thread().put({ parent: snapshot, values: {}, versions, newVersions: {}, source: "update" });
@@ -141,7 +174,11 @@ export function channelRules(test: RuleTest): void {
 	test("CH-11: channels come back in the order they were put in", async ({ thread }) => {
 		const values = { zeta: 1, alpha: 2, "branch:to:m": null, __start__: 3, beta: undefined };
 		const id = await thread().put({ values });
-		const child = await thread().put({ parent: id, values: { beta: undefined, zeta: 1, alpha: 9 }, versions: { alpha: 2 } });
+		const child = await thread().put({
+			parent: id,
+			values: { beta: undefined, zeta: 1, alpha: 9 },
+			versions: { alpha: 2 },
+		});
 		assert.deepEqual(Object.keys(await thread().values(id)), Object.keys(values));
 		assert.deepEqual(Object.keys(await thread().values(child)), ["beta", "zeta", "alpha"]);
 	});

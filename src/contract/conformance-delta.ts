@@ -27,10 +27,20 @@ export function conformanceDeltaRules(test: RuleTest): void {
 	test("delta_channel_history/multi_channel: each channel stops at its own seed", async ({ saver, thread }) => {
 		const seeds = { 1: { a: new DeltaSnapshot("a") }, 3: { b: new DeltaSnapshot("b") } };
 		const ids = await thread().chain(5, (n) => ({ values: seeds[n as 1 | 3] ?? {} }));
-		for (const [n, id] of ids.entries()) await thread().write(id, [["a", n], ["b", n]]);
+		for (const [n, id] of ids.entries())
+			await thread().write(id, [
+				["a", n],
+				["b", n],
+			]);
 		const { a, b } = await saver.getDeltaChannelHistory({ config: thread().config(ids[4]), channels: ["a", "b"] });
-		assert.deepEqual(a?.writes.map(([, , value]) => value), [1, 2, 3]);
-		assert.deepEqual(b?.writes.map(([, , value]) => value), [3]);
+		assert.deepEqual(
+			a?.writes.map(([, , value]) => value),
+			[1, 2, 3],
+		);
+		assert.deepEqual(
+			b?.writes.map(([, , value]) => value),
+			[3],
+		);
 	});
 
 	test("delta_channel_history/empty_channels_returns_empty: no channels, no histories", async ({ saver, thread }) => {
@@ -48,7 +58,9 @@ export function conformanceDeltaRules(test: RuleTest): void {
 		assert.deepEqual(await thread().replay(ids[4] as string, "ch"), { writes: [3], seed: ["plain"] });
 	});
 
-	test("delta_channel_history/seed_ancestor_own_writes_are_replayed: the writes on the seed's checkpoint count", async ({ thread }) => {
+	test("delta_channel_history/seed_ancestor_own_writes_are_replayed: the writes on the seed's checkpoint count", async ({
+		thread,
+	}) => {
 		const ids = await thread().chain(4, (n) => ({ values: n === 1 ? { ch: new DeltaSnapshot("seed") } : {} }));
 		for (const [n, id] of ids.entries()) await thread().write(id, [["ch", n]]);
 		const { seed, writes } = await thread().replay(ids[3] as string, "ch");
@@ -57,7 +69,11 @@ export function conformanceDeltaRules(test: RuleTest): void {
 }
 
 /** Steps with values at some, and with their number as a write at the others. */
-async function putSteps(thread: Thread, length: number, values: Record<number, Record<string, unknown>>): Promise<string[]> {
+async function putSteps(
+	thread: Thread,
+	length: number,
+	values: Record<number, Record<string, unknown>>,
+): Promise<string[]> {
 	const ids = await thread.chain(length, (n) => ({ values: values[n] ?? {} }));
 	for (const [n, id] of ids.entries()) if (values[n] === undefined) await thread.write(id, [["ch", n]]);
 	return ids;

@@ -46,7 +46,11 @@ export function conformanceListRules(test: RuleTest): void {
 	});
 
 	test("list/metadata_filter_multiple_keys: all keys must match", async ({ thread }) => {
-		const drafts = [["input", 1], ["loop", 1], ["input", 2]] as const;
+		const drafts = [
+			["input", 1],
+			["loop", 1],
+			["input", 2],
+		] as const;
 		const ids: string[] = [];
 		for (const [source, step] of drafts) ids.push(await thread().put({ source, metadata: { step } }));
 		assert.deepEqual(await thread().ids({ filter: { source: "input", step: 2 } }), [ids[2]]);

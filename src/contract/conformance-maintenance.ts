@@ -24,7 +24,8 @@ export function conformanceCopyRules(test: RuleTest): void {
 	test("copy_thread/preserves_metadata: every checkpoint has its metadata", async ({ saver, thread }) => {
 		const ids = await thread("source").chain(3, (n) => ({ ...sameVersion(n), metadata: { step: n, mark: `m${n}` } }));
 		await saver.copyThread("source", "target");
-		for (const id of ids) assert.deepEqual((await thread("target").read(id)).metadata, (await thread("source").read(id)).metadata);
+		for (const id of ids)
+			assert.deepEqual((await thread("target").read(id)).metadata, (await thread("source").read(id)).metadata);
 	});
 
 	test("copy_thread/preserves_namespaces: every namespace is copied", async ({ saver, thread }) => {

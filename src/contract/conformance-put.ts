@@ -18,7 +18,14 @@ export function conformancePutRules(test: RuleTest): void {
 	});
 
 	test("put/preserves_channel_values: text, numbers, lists, objects, bytes and null come back", async ({ thread }) => {
-		const values = { str: "hello", int: 42, list: [1, 2, 3], dict: { nested: true }, bytes: new Uint8Array([0, 255]), none: null };
+		const values = {
+			str: "hello",
+			int: 42,
+			list: [1, 2, 3],
+			dict: { nested: true },
+			bytes: new Uint8Array([0, 255]),
+			none: null,
+		};
 		assert.deepEqual(await thread().values(await thread().put({ values })), values);
 	});
 
@@ -42,11 +49,19 @@ export function conformancePutRules(test: RuleTest): void {
 
 	test("put/preserves_metadata: source, step, parents and keys of the user's own come back", async ({ thread }) => {
 		const id = await thread().put({ metadata: { step: 3, custom_key: "custom value" } });
-		assert.deepEqual((await thread().read(id)).metadata, { source: "loop", step: 3, parents: {}, custom_key: "custom value" });
+		assert.deepEqual((await thread().read(id)).metadata, {
+			source: "loop",
+			step: 3,
+			parents: {},
+			custom_key: "custom value",
+		});
 	});
 
 	test("put/preserves_nested_metadata: nested metadata comes back", async ({ thread }) => {
-		const user = { profile: { tags: ["a"], prefs: { n: 3, flag: true }, empty: {}, none: [] }, metrics: [{ score: 0.95 }] };
+		const user = {
+			profile: { tags: ["a"], prefs: { n: 3, flag: true }, empty: {}, none: [] },
+			metrics: [{ score: 0.95 }],
+		};
 		const id = await thread().put({ metadata: { user } });
 		assert.deepEqual((await thread().read(id)).metadata, { source: "loop", step: -1, parents: {}, user });
 	});
@@ -56,7 +71,10 @@ export function conformancePutRules(test: RuleTest): void {
 		assert.equal(((await thread().read(id)).metadata as { run_id?: string }).run_id, TASK);
 	});
 
-	for (const [name, ns] of [["root_namespace", ""], ["child_namespace", "child:abc"]] as const) {
+	for (const [name, ns] of [
+		["root_namespace", ""],
+		["child_namespace", "child:abc"],
+	] as const) {
 		test(`put/${name}: a checkpoint in namespace "${ns}" is found there`, async ({ thread }) => {
 			const id = await thread("thread", ns).put();
 			assert.equal((await thread("thread", ns).read(id)).config.configurable?.checkpoint_ns, ns);
@@ -116,14 +134,25 @@ export function conformancePutWritesRules(test: RuleTest): void {
 
 	test("put_writes/multiple_writes_same_task: all writes of a call come back", async ({ thread }) => {
 		const id = await thread().put();
-		await thread().write(id, [["a", 1], ["b", 2], ["c", 3]]);
-		assert.deepEqual(await thread().pending(id), [[TASK, "a", 1], [TASK, "b", 2], [TASK, "c", 3]]);
+		await thread().write(id, [
+			["a", 1],
+			["b", 2],
+			["c", 3],
+		]);
+		assert.deepEqual(await thread().pending(id), [
+			[TASK, "a", 1],
+			[TASK, "b", 2],
+			[TASK, "c", 3],
+		]);
 	});
 
 	test("put_writes/multiple_tasks: two tasks may write to one channel", async ({ thread }) => {
 		const id = await thread().put();
 		for (const task of [TASK, OTHER_TASK]) await thread().write(id, [["a", task]], task);
-		assert.deepEqual(await thread().pending(id), [[TASK, "a", TASK], [OTHER_TASK, "a", OTHER_TASK]]);
+		assert.deepEqual(await thread().pending(id), [
+			[TASK, "a", TASK],
+			[OTHER_TASK, "a", OTHER_TASK],
+		]);
 	});
 
 	test("put_writes/idempotent: the same call twice stores once", async ({ thread }) => {
@@ -134,7 +163,10 @@ export function conformancePutWritesRules(test: RuleTest): void {
 
 	test("put_writes/special_channels: an error and an interrupt in one call are both kept", async ({ thread }) => {
 		const id = await thread().put();
-		await thread().write(id, [["__error__", "e"], ["__interrupt__", "i"]]);
+		await thread().write(id, [
+			["__error__", "e"],
+			["__interrupt__", "i"],
+		]);
 		assert.deepEqual((await thread().pending(id)).map(([, channel]) => channel).sort(), ["__error__", "__interrupt__"]);
 	});
 

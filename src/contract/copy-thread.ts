@@ -23,7 +23,10 @@ export function copyThreadRules(test: RuleTest): void {
 		await thread("source").write(later, [["a", "early"]]);
 		await saver.copyThread("source", "copy");
 		await thread("copy").put({ id: later, parent: id });
-		assert.deepEqual((await thread("copy").pending(later)).map(([, , value]) => value), ["early"]);
+		assert.deepEqual(
+			(await thread("copy").pending(later)).map(([, , value]) => value),
+			["early"],
+		);
 	});
 
 	test("M-1: a copy remembers the run ids", async ({ saver, thread }) => {
@@ -86,15 +89,26 @@ export function copyThreadRules(test: RuleTest): void {
 		assert.deepEqual((await scene.saver.stats()).blobs, { whole: 0, patched: 0 });
 	});
 
-	test("COPY-UPTO: a copy up to a checkpoint has it and its ancestors, and no branch beside them", async ({ saver, thread }) => {
+	test("COPY-UPTO: a copy up to a checkpoint has it and its ancestors, and no branch beside them", async ({
+		saver,
+		thread,
+	}) => {
 		const source = thread("source");
-		const ids = await source.chain(6, (n) => ({ values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) } }));
+		const ids = await source.chain(6, (n) => ({
+			values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) },
+		}));
 		const sibling = await source.put({ parent: ids[1], values: { list: ["sibling"] } });
 		for (const id of [...ids, sibling]) await source.write(id, [["list", id]]);
 		const before = await readThread(saver, "source", CHANNELS);
-		assert.deepEqual(await saver.copyThread("source", "copy", { upTo: ids[3] as string }), { checkpoints: 4, writes: 4 });
+		assert.deepEqual(await saver.copyThread("source", "copy", { upTo: ids[3] as string }), {
+			checkpoints: 4,
+			writes: 4,
+		});
 		const copy = await readThread(saver, "copy", CHANNELS);
-		assert.deepEqual(copy, before.filter(({ id }) => ids.slice(0, 4).includes(id)));
+		assert.deepEqual(
+			copy,
+			before.filter(({ id }) => ids.slice(0, 4).includes(id)),
+		);
 		await saver.copyThread("source", "fork", { upTo: sibling });
 		assert.deepEqual(await thread("fork").ids(), [sibling, ids[1], ids[0]]);
 		assert.deepEqual(await thread("fork").values(), { list: ["sibling"] });
@@ -108,11 +122,18 @@ export function copyThreadRules(test: RuleTest): void {
 		assert.deepEqual(writes, deltaWrites(2, 4));
 	});
 
-	test("COPY-UPTO: subgraph checkpoints come along with the root checkpoint they were made under", async ({ saver, thread }) => {
+	test("COPY-UPTO: subgraph checkpoints come along with the root checkpoint they were made under", async ({
+		saver,
+		thread,
+	}) => {
 		const root = thread("source");
 		const ids = await root.chain(3);
 		const sub = (n: number) => ({ values: { n }, metadata: { parents: { "": ids[n] } } });
-		const under = [await root.within("node:0").put(sub(0)), await root.within("node:1").put(sub(1)), await root.within("node:2").put(sub(2))];
+		const under = [
+			await root.within("node:0").put(sub(0)),
+			await root.within("node:1").put(sub(1)),
+			await root.within("node:2").put(sub(2)),
+		];
 		await saver.copyThread("source", "copy", { upTo: ids[1] as string });
 		assert.deepEqual(await thread("copy", "node:0").ids(), [under[0]]);
 		assert.deepEqual(await thread("copy", "node:1").ids(), [under[1]]);
@@ -178,7 +199,8 @@ export function copyThreadRules(test: RuleTest): void {
 	test("COPY-OPTION: options that are unknown or exclude each other are refused", async ({ saver, thread }) => {
 		const id = await thread("source").put();
 		const wrong = [{ upTo: id, latestOnly: true }, { upTo: 5 }, { latestOnly: "yes" }, { upto: id }] as never[];
-		for (const options of wrong) await assertRejects(() => saver.copyThread("source", "copy", options), "INVALID_OPTION");
+		for (const options of wrong)
+			await assertRejects(() => saver.copyThread("source", "copy", options), "INVALID_OPTION");
 		assert.deepEqual(await thread("copy").ids(), []);
 	});
 }
@@ -188,11 +210,21 @@ async function putSource({ thread }: Scene): Promise<{ copied: { checkpoints: nu
 	const root = thread("source");
 	const ids = await putDeltaChain(root, 5, [1]);
 	for (let n = 0; n < 4; n++) {
-		const values = { list: Array.from({ length: n * 5 + 1 }, (_, i) => `item ${i} of a list that grows`), none: undefined };
+		const values = {
+			list: Array.from({ length: n * 5 + 1 }, (_, i) => `item ${i} of a list that grows`),
+			none: undefined,
+		};
 		ids.push(await root.put({ parent: ids.at(-1), values, versions: { list: n + 1, log: 6 } }));
 	}
 	const fork = await root.put({ parent: ids[2], values: { list: ["fork"] }, versions: { list: 1 }, source: "fork" });
-	await root.write(fork, [["__interrupt__", { id: "i", value: "sure?" }], ["list", "x"]], "task");
+	await root.write(
+		fork,
+		[
+			["__interrupt__", { id: "i", value: "sure?" }],
+			["list", "x"],
+		],
+		"task",
+	);
 	await root.within("child:1").chain(2);
 	await root.within("child:1|inner:2").chain(2);
 	return { copied: { checkpoints: 14, writes: 7 } };

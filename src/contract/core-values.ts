@@ -40,7 +40,10 @@ export function coreValueRules(test: RuleTest): void {
 	test("W-7: a Send comes back with its node, arguments and timeout", async ({ thread }) => {
 		const sends = [new Send("worker", { n: 1, list: ["a"] }), new Send("worker", null, { runTimeout: 5 })];
 		const id = await thread().put({ values: { __pregel_tasks: sends } });
-		await thread().write(id, sends.map((send) => ["__pregel_tasks", send]));
+		await thread().write(
+			id,
+			sends.map((send) => ["__pregel_tasks", send]),
+		);
 		const written = (await thread().pending(id)).map(([, , value]) => value as Send);
 		const stored = (await thread().values(id)).__pregel_tasks as Send[];
 		for (const [first, second] of [written, stored]) {
@@ -51,7 +54,10 @@ export function coreValueRules(test: RuleTest): void {
 
 	test("W-7: an Overwrite comes back with its own key", async ({ thread }) => {
 		const id = await thread().put();
-		await thread().write(id, [["list", new Overwrite(["x"])], ["list", { __overwrite__: null }]]);
+		await thread().write(id, [
+			["list", new Overwrite(["x"])],
+			["list", { __overwrite__: null }],
+		]);
 		const [first, second] = (await thread().pending(id)).map(([, , value]) => value as Overwrite);
 		assert.equal(Object.hasOwn(first as Overwrite, "__overwrite__"), true);
 		assert.deepEqual(first?.__overwrite__, ["x"]);
@@ -96,12 +102,19 @@ export function coreValueRules(test: RuleTest): void {
 		for (const n of [0, 1, 15, 29]) {
 			const stored = (await thread().values(ids[n])).messages as HumanMessage[];
 			assert.ok(stored.every((message) => message instanceof HumanMessage));
-			assert.deepEqual(stored.map(({ content }) => content), messages.slice(0, n + 1).map(({ content }) => content));
+			assert.deepEqual(
+				stored.map(({ content }) => content),
+				messages.slice(0, n + 1).map(({ content }) => content),
+			);
 		}
 	});
 
 	test("D-2: a DeltaSnapshot stays recognisable and a plain value stays unwrapped", async ({ thread }) => {
-		const values = { snapshot: new DeltaSnapshot(["a", { b: 1 }]), plain: ["a", { b: 1 }], empty: new DeltaSnapshot(undefined) };
+		const values = {
+			snapshot: new DeltaSnapshot(["a", { b: 1 }]),
+			plain: ["a", { b: 1 }],
+			empty: new DeltaSnapshot(undefined),
+		};
 		const parent = await thread().put({ values });
 		const stored = await thread().values(parent);
 		const child = await thread().put({ parent, values: {} });

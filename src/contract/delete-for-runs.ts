@@ -10,7 +10,10 @@ const run = (runId: string): RunnableConfig => ({ configurable: { run_id: runId 
 /** deleteForRuns: what other runs stored reads exactly as before. */
 export function deleteForRunsRules(test: RuleTest): void {
 	test("M-5: a surviving child is linked to its nearest surviving ancestor", async ({ saver, thread }) => {
-		const ids = await thread().chain(6, (n) => ({ values: { n }, metadata: { run_id: [1, 4].includes(n) ? "keep" : "delete" } }));
+		const ids = await thread().chain(6, (n) => ({
+			values: { n },
+			metadata: { run_id: [1, 4].includes(n) ? "keep" : "delete" },
+		}));
 		const removed = await saver.deleteForRuns(["delete"]);
 		assert.equal(removed.checkpoints, 4);
 		assert.deepEqual(await thread().ids(), [ids[4], ids[1]]);
@@ -30,7 +33,10 @@ export function deleteForRunsRules(test: RuleTest): void {
 		const before = await readThread(saver, "thread", ["log", "list"]);
 		await saver.deleteForRuns(["run 1"]);
 		const after = await readThread(saver, "thread", ["log", "list"]);
-		assert.deepEqual(after.map(({ id }) => id), [ids[8], ids[7], ids[6], ids[2], ids[1], ids[0]]);
+		assert.deepEqual(
+			after.map(({ id }) => id),
+			[ids[8], ids[7], ids[6], ids[2], ids[1], ids[0]],
+		);
 		assertSurvivorsUnchanged(before, after);
 		assert.equal(await thread().parentOf(ids[6] as string), ids[2]);
 		assert.deepEqual(await thread().replay(ids[8] as string, "log"), { writes: deltaWrites(0, 8) });
@@ -70,7 +76,10 @@ export function deleteForRunsRules(test: RuleTest): void {
 		await thread().write(id, [["a", "also kept"]], "task 2");
 		await thread().write(id, [["a", "removed"]], "task 3", run("two"));
 		await saver.deleteForRuns(["two"]);
-		assert.deepEqual(await thread().pending(id), [["task 1", "a", "kept"], ["task 2", "a", "also kept"]]);
+		assert.deepEqual(await thread().pending(id), [
+			["task 1", "a", "kept"],
+			["task 2", "a", "also kept"],
+		]);
 		await thread().write(id, [["a", "again"]], "task 3", run("three"));
 		assert.equal((await thread().pending(id)).length, 3);
 	});
@@ -94,7 +103,8 @@ export function deleteForRunsRules(test: RuleTest): void {
 		await thread().put({ parent: fork, ...deltaDraft(3, { config: run("fork") }) });
 		await saver.deleteForRuns(["fork"]);
 		assert.deepEqual(await thread().ids(), [...ids].reverse());
-		for (const [n, id] of ids.entries()) assert.deepEqual(await thread().replay(id, "log"), { writes: deltaWrites(0, n) });
+		for (const [n, id] of ids.entries())
+			assert.deepEqual(await thread().replay(id, "log"), { writes: deltaWrites(0, n) });
 	});
 
 	test("M-6: the pending writes of survivors stay", async ({ saver, thread }) => {
@@ -105,10 +115,14 @@ export function deleteForRunsRules(test: RuleTest): void {
 		assert.deepEqual(await thread().pending(second), [[TASK, "__interrupt__", "?"]]);
 	});
 
-	test("RUNS-SCOPE: a run is deleted on every thread and in every namespace, and only exactly that run", async ({ saver, thread }) => {
+	test("RUNS-SCOPE: a run is deleted on every thread and in every namespace, and only exactly that run", async ({
+		saver,
+		thread,
+	}) => {
 		for (const threadId of ["a", "b"])
 			for (const ns of ["", "child:1"])
-				for (const runId of ["run", "run1", "Run", "run%", ""]) await thread(threadId, ns).put({ values: { runId }, metadata: { run_id: runId } });
+				for (const runId of ["run", "run1", "Run", "run%", ""])
+					await thread(threadId, ns).put({ values: { runId }, metadata: { run_id: runId } });
 		const removed = await saver.deleteForRuns(["run", "unknown"]);
 		assert.equal(removed.checkpoints, 4);
 		for (const threadId of ["a", "b"])

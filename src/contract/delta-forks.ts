@@ -14,7 +14,10 @@ const updateTask = (parent: string) => uuid5("__interrupt__", parent);
 export function deltaForkRules(test: RuleTest): void {
 	test("D-4: a time-travel fork does not replay what its parent went on to write", async (scene) => {
 		const { thread, ids, parent } = await putTrunk(scene);
-		const fork = await thread.put({ parent, ...deltaDraft(3, { source: "fork", versions: { log: 3 }, newVersions: {} }) });
+		const fork = await thread.put({
+			parent,
+			...deltaDraft(3, { source: "fork", versions: { log: 3 }, newVersions: {} }),
+		});
 		await thread.write(fork, [["log", "of the fork"]]);
 		const next = await thread.put({ parent: fork, ...deltaDraft(4) });
 		assert.deepEqual(await thread.replay(fork, "log"), { writes: deltaWrites(0, 2) });
@@ -83,7 +86,10 @@ export function deltaForkRules(test: RuleTest): void {
 		const { thread, ids, parent } = await putTrunk(scene);
 		const branches: [string, string[]][] = [];
 		for (const name of ["one", "two", "three"]) {
-			const fork = await thread.put({ parent, ...deltaDraft(3, { source: "fork", versions: { log: 3 }, newVersions: {} }) });
+			const fork = await thread.put({
+				parent,
+				...deltaDraft(3, { source: "fork", versions: { log: 3 }, newVersions: {} }),
+			});
 			await thread.write(fork, [["log", `first of ${name}`]]);
 			const next = await thread.put({ parent: fork, ...deltaDraft(4) });
 			await thread.write(next, [["log", `second of ${name}`]]);

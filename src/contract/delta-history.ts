@@ -28,7 +28,8 @@ export function deltaHistoryRules(test: RuleTest): void {
 			assert.equal((await thread().ids()).length, length - 1);
 			await saver.prune(["thread", "copy", "part"]);
 			assert.equal((await thread("copy").ids()).length, 1);
-			for (const id of await thread("copy").ids()) assert.deepEqual(await thread("copy").values(id), { n: ids.indexOf(id) });
+			for (const id of await thread("copy").ids())
+				assert.deepEqual(await thread("copy").values(id), { n: ids.indexOf(id) });
 		});
 	}
 
@@ -41,7 +42,13 @@ export function deltaHistoryRules(test: RuleTest): void {
 
 	test("D-2: history starts at the nearest ancestor with a value and includes its own writes", async ({ thread }) => {
 		const ids = await putDeltaChain(thread(), 8, [0, 3]);
-		for (const [n, from] of [[1, 0], [2, 0], [3, 0], [4, 3], [7, 3]] as const) {
+		for (const [n, from] of [
+			[1, 0],
+			[2, 0],
+			[3, 0],
+			[4, 3],
+			[7, 3],
+		] as const) {
 			const { seed, writes } = await thread().replay(ids[n] as string, "log");
 			assert.deepEqual((seed as DeltaSnapshot).value, deltaWrites(0, from));
 			assert.deepEqual(writes, deltaWrites(from, n));
@@ -53,7 +60,10 @@ export function deltaHistoryRules(test: RuleTest): void {
 		for (const [n, id] of ids.entries()) {
 			const history = await thread().history(id, "log");
 			assert.equal(Object.hasOwn(history, "seed"), false);
-			assert.deepEqual(history.writes.map(([, , value]) => value), deltaWrites(0, n));
+			assert.deepEqual(
+				history.writes.map(([, , value]) => value),
+				deltaWrites(0, n),
+			);
 		}
 	});
 
@@ -66,10 +76,24 @@ export function deltaHistoryRules(test: RuleTest): void {
 		}
 	});
 
-	test("D-2: writes come with their task ids, ordered by task and position within one checkpoint", async ({ thread }) => {
+	test("D-2: writes come with their task ids, ordered by task and position within one checkpoint", async ({
+		thread,
+	}) => {
 		const parent = await thread().put();
-		await thread().write(parent, Array.from({ length: 12 }, (_, n) => ["log", `b${n}`]), "b");
-		await thread().write(parent, [["other", 0], ["log", "a1"], ["log", "a2"]], "a");
+		await thread().write(
+			parent,
+			Array.from({ length: 12 }, (_, n) => ["log", `b${n}`]),
+			"b",
+		);
+		await thread().write(
+			parent,
+			[
+				["other", 0],
+				["log", "a1"],
+				["log", "a2"],
+			],
+			"a",
+		);
 		await thread().write(parent, [["log", "C"]], "C");
 		const child = await thread().put({ parent });
 		const { writes } = await thread().history(child, "log");
@@ -83,11 +107,23 @@ export function deltaHistoryRules(test: RuleTest): void {
 
 	test("D-3: several channels are answered at once, each to its own seed", async ({ saver, thread }) => {
 		const drafts = [{ values: { a: "seed a" } }, {}, { values: { b: "seed b" } }, {}, {}];
-		const ids = await thread().chain(drafts.length, (n) => ({ versions: { a: n + 1, b: n + 1, c: n + 1 }, ...drafts[n] }));
-		for (const [n, id] of ids.entries()) await thread().write(id, [["a", n], ["b", n], ["c", n]]);
+		const ids = await thread().chain(drafts.length, (n) => ({
+			versions: { a: n + 1, b: n + 1, c: n + 1 },
+			...drafts[n],
+		}));
+		for (const [n, id] of ids.entries())
+			await thread().write(id, [
+				["a", n],
+				["b", n],
+				["c", n],
+			]);
 		const config = thread().config(ids[4]);
 		const histories = await saver.getDeltaChannelHistory({ config, channels: ["a", "b", "c", "unknown"] });
-		const plain = Object.entries(histories).map(([channel, { writes, ...seed }]) => [channel, writes.map(([, , n]) => n), seed]);
+		const plain = Object.entries(histories).map(([channel, { writes, ...seed }]) => [
+			channel,
+			writes.map(([, , n]) => n),
+			seed,
+		]);
 		assert.deepEqual(plain, [
 			["a", [0, 1, 2, 3], { seed: "seed a" }],
 			["b", [2, 3], { seed: "seed b" }],
@@ -110,9 +146,18 @@ export function deltaHistoryRules(test: RuleTest): void {
 	});
 
 	test("D-3: a history holds what was written, of any type", async ({ thread }) => {
-		const values = [new Uint8Array([1, 2]), { a: [null, { b: undefined }] }, undefined, "x".repeat(5000), new Map([["a", 1]])];
+		const values = [
+			new Uint8Array([1, 2]),
+			{ a: [null, { b: undefined }] },
+			undefined,
+			"x".repeat(5000),
+			new Map([["a", 1]]),
+		];
 		const parent = await thread().put({ values: { log: new DeltaSnapshot(values) } });
-		await thread().write(parent, values.map((value) => ["log", value]));
+		await thread().write(
+			parent,
+			values.map((value) => ["log", value]),
+		);
 		const child = await thread().put({ parent, values: {} });
 		const { writes, seed } = await thread().replay(child, "log");
 		assert.deepEqual(writes, values);

@@ -45,7 +45,10 @@ export function forkRules(test: RuleTest): void {
 
 	for (const depth of [0, 1, 7, 40, 98]) {
 		test(`CH-9: a fork at depth ${depth} of 100 reads its own history`, async ({ thread }) => {
-			const message = (branch: string, n: number) => ({ id: `${branch}-${n}`, text: `message ${n} of ${branch} `.repeat(5) });
+			const message = (branch: string, n: number) => ({
+				id: `${branch}-${n}`,
+				text: `message ${n} of ${branch} `.repeat(5),
+			});
 			const trunk = Array.from({ length: 100 }, (_, n) => message("trunk", n));
 			const ids = await thread().chain(100, (n) => ({ values: { messages: trunk.slice(0, n + 1), step: n } }));
 			const fork = trunk.slice(0, depth + 1);

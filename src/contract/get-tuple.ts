@@ -29,8 +29,9 @@ export function getTupleRules(test: RuleTest): void {
 		const child = await thread().put({ parent, values: {} });
 		const before = structuredClone(await thread().history(child, "log"));
 		const history = await thread().history(child, "log");
+		const [write] = history.writes as [[string, string, { n: number[] }]];
 		(history.seed as unknown[]).push("changed");
-		(history.writes[0]?.[2] as { n: number[] }).n.push(2);
+		write[2].n.push(2);
 		history.writes.push([TASK, "log", "added"]);
 		assert.deepEqual(await thread().history(child, "log"), before);
 		assert.deepEqual(await thread().values(parent), { log: ["seed"] });
@@ -59,12 +60,19 @@ export function getTupleRules(test: RuleTest): void {
 	test("GET-2: pending writes are ordered by task id in code-unit order, then by position", async ({ thread }) => {
 		const id = await thread().put();
 		const tasks = ["b", "Z", "a", "10", "9", "é", "_"];
-		for (const task of tasks) await thread().write(id, Array.from({ length: 12 }, (_, n) => ["ch", `${task}${n}`]), task);
+		for (const task of tasks)
+			await thread().write(
+				id,
+				Array.from({ length: 12 }, (_, n) => ["ch", `${task}${n}`]),
+				task,
+			);
 		await thread().write(id, [["__interrupt__", "i"]], "a");
-		const expected = [...tasks].sort().flatMap((task) => [
-			...(task === "a" ? [[task, "__interrupt__", "i"]] : []),
-			...Array.from({ length: 12 }, (_, n) => [task, "ch", `${task}${n}`]),
-		]);
+		const expected = [...tasks]
+			.sort()
+			.flatMap((task) => [
+				...(task === "a" ? [[task, "__interrupt__", "i"]] : []),
+				...Array.from({ length: 12 }, (_, n) => [task, "ch", `${task}${n}`]),
+			]);
 		assert.deepEqual(await thread().pending(id), expected);
 	});
 
@@ -124,7 +132,13 @@ export function getTupleRules(test: RuleTest): void {
 	});
 
 	test("GET-5: the checkpoint and its metadata come back exactly as put", async ({ saver, thread }) => {
-		const metadata = { step: -1, parents: { "": "x" }, score: 0.5, nested: { list: [1, { a: null }], "a.b": true }, text: "\u0000é🧵" };
+		const metadata = {
+			step: -1,
+			parents: { "": "x" },
+			score: 0.5,
+			nested: { list: [1, { a: null }], "a.b": true },
+			text: "\u0000é🧵",
+		};
 		const args = thread().draft({ values: { a: [1] }, seen: { n: { a: 1 } }, source: "update", metadata });
 		await saver.put(...args);
 		const tuple = await thread().read();
@@ -135,16 +149,24 @@ export function getTupleRules(test: RuleTest): void {
 
 async function putRich({ thread }: Scene): Promise<string[]> {
 	const ids = await thread().chain(3, (n) => ({
-		values: { list: Array.from({ length: n + 3 }, (_, i) => ({ i })), map: { a: { b: [n] } }, bytes: new Uint8Array([1, 2, n]) },
+		values: {
+			list: Array.from({ length: n + 3 }, (_, i) => ({ i })),
+			map: { a: { b: [n] } },
+			bytes: new Uint8Array([1, 2, n]),
+		},
 		seen: { node: { list: 1 } },
 		metadata: { nested: { list: [n] } },
 	}));
-	for (const id of ids) await thread().write(id, [["list", { items: [id] }], ["map", [1]]]);
+	for (const id of ids)
+		await thread().write(id, [
+			["list", { items: [id] }],
+			["map", [1]],
+		]);
 	return ids;
 }
 
 /** Changes every part of a tuple, as core and nodes do. */
-function deface({ config, checkpoint, metadata, pendingWrites }: CheckpointTuple): void {
+function deface({ config, checkpoint, metadata, pendingWrites = [] }: CheckpointTuple): void {
 	const values = checkpoint.channel_values as { list: { i: number }[]; map: { a: { b: number[] } }; bytes: Uint8Array };
 	values.list.splice(0, 1, { i: 99 }, { i: 98 });
 	Object.assign(values.list.at(-1) as object, { i: 97 });
@@ -153,14 +175,23 @@ function deface({ config, checkpoint, metadata, pendingWrites }: CheckpointTuple
 	checkpoint.versions_seen.other = { list: 9 };
 	checkpoint.channel_versions.list = 94;
 	(metadata as unknown as { nested: { list: number[] } }).nested.list.push(93);
-	(pendingWrites?.[0]?.[2] as { items: string[] }).items.push("92");
-	pendingWrites?.splice(1, 1);
+	const [write] = pendingWrites as [[string, string, { items: string[] }]];
+	write[2].items.push("92");
+	pendingWrites.splice(1, 1);
 	Object.assign(config.configurable as object, { checkpoint_id: "91" });
 }
 
 async function putOldFormat(thread: ReturnType<Scene["thread"]>, v: number): Promise<{ parent: string; id: string }> {
 	const parent = await thread.put({ v });
-	await thread.write(parent, [["__pregel_tasks", "second"], ["a", 1], ["__pregel_tasks", "third"]], "task b");
+	await thread.write(
+		parent,
+		[
+			["__pregel_tasks", "second"],
+			["a", 1],
+			["__pregel_tasks", "third"],
+		],
+		"task b",
+	);
 	await thread.write(parent, [["__pregel_tasks", "first"]], "task a");
 	const id = await thread.put({ parent, v, values: { a: 1 }, versions: { a: 3, b: 2 } });
 	return { parent, id };

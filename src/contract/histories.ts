@@ -10,21 +10,34 @@ function scatter(n: number): number {
 	return Math.imul(n + 1, 2654435761) >>> 8;
 }
 
-const message = (n: number) => ({ id: `m${n}`, role: n % 2 ? "ai" : "human", content: `message ${n} `.repeat(1 + (scatter(n) % 9)) });
+const message = (n: number) => ({
+	id: `m${n}`,
+	role: n % 2 ? "ai" : "human",
+	content: `message ${n} `.repeat(1 + (scatter(n) % 9)),
+});
 
 /** Each gives the state of a channel at a step. */
 const HISTORIES: Record<string, (n: number) => unknown> = {
 	"messages appended": (n) => Array.from({ length: n + 1 }, (_, at) => message(at)),
-	"a window of the last 40 messages": (n) => Array.from({ length: Math.min(n + 1, 40) }, (_, at) => message(Math.max(0, n - 39) + at)),
+	"a window of the last 40 messages": (n) =>
+		Array.from({ length: Math.min(n + 1, 40) }, (_, at) => message(Math.max(0, n - 39) + at)),
 	"messages with the last one streamed": (n) => [
 		...Array.from({ length: n >> 2 }, (_, at) => message(at)),
 		{ id: "streamed", content: "token ".repeat(n % 4) },
 	],
 	"files edited one by one": (n) =>
-		Object.fromEntries(Array.from({ length: 30 }, (_, file) => [`file ${file}`, `edit ${lastEdit(file, n)} `.repeat(20)])),
+		Object.fromEntries(
+			Array.from({ length: 30 }, (_, file) => [`file ${file}`, `edit ${lastEdit(file, n)} `.repeat(20)]),
+		),
 	"a counter": (n) => n,
 	"a string that grows and is cut": (n) => "lorem ipsum ".repeat(n % 50),
-	"a nested plan": (n) => ({ tasks: Array.from({ length: 10 }, (_, at) => ({ at, done: at < n / 30, log: Array.from({ length: n % 7 }, () => at) })) }),
+	"a nested plan": (n) => ({
+		tasks: Array.from({ length: 10 }, (_, at) => ({
+			at,
+			done: at < n / 30,
+			log: Array.from({ length: n % 7 }, () => at),
+		})),
+	}),
 };
 
 function lastEdit(file: number, n: number): number {
@@ -48,7 +61,8 @@ export function historyRules(test: RuleTest): void {
 		await putHistory(scene, stateAt);
 		const listed = await collect(scene.saver.list(scene.thread().config()));
 		assert.equal(listed.length, STEPS);
-		for (const [n, { checkpoint }] of listed.reverse().entries()) assert.deepEqual(checkpoint.channel_values, stateAt(n), `step ${n}`);
+		for (const [n, { checkpoint }] of listed.reverse().entries())
+			assert.deepEqual(checkpoint.channel_values, stateAt(n), `step ${n}`);
 	});
 
 	test("CH-10: what is left of a long history after prune reads back exactly, and grows on", async (scene) => {
@@ -64,9 +78,15 @@ export function historyRules(test: RuleTest): void {
 		assert.deepEqual(await thread.values(next), { it: stateAt(STEPS) });
 	});
 
-	test("CH-10: what is left of a long history after every other run was deleted reads back exactly", async ({ saver, thread }) => {
+	test("CH-10: what is left of a long history after every other run was deleted reads back exactly", async ({
+		saver,
+		thread,
+	}) => {
 		const stateAt = HISTORIES["messages appended"] as (n: number) => unknown;
-		const ids = await thread().chain(100, (n) => ({ values: { it: stateAt(n) }, metadata: { run_id: `run ${n % 3}` } }));
+		const ids = await thread().chain(100, (n) => ({
+			values: { it: stateAt(n) },
+			metadata: { run_id: `run ${n % 3}` },
+		}));
 		await saver.deleteForRuns(["run 0", "run 1"]);
 		const left = [...ids.entries()].filter(([n]) => n % 3 === 2);
 		assert.deepEqual(await thread().ids(), left.map(([, id]) => id).reverse());

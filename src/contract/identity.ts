@@ -15,7 +15,11 @@ const STRAY = {
 
 /** How a checkpoint is addressed, and what configs come back. */
 export function identityRules(test: RuleTest): void {
-	test("ID-1: one checkpoint id on two threads and two namespaces is four checkpoints", async ({ saver, thread, nextId }) => {
+	test("ID-1: one checkpoint id on two threads and two namespaces is four checkpoints", async ({
+		saver,
+		thread,
+		nextId,
+	}) => {
 		const id = nextId();
 		const places = ["a", "b"].flatMap((threadId) => ["", "sub:1"].map((ns) => ({ threadId, ns })));
 		for (const { threadId, ns } of places) {
@@ -111,7 +115,10 @@ export function identityRules(test: RuleTest): void {
 		[1.5, "1.5"],
 		[12345678901234567890n, "12345678901234567890"],
 	] as const) {
-		test(`ID-5: thread_id ${String(given)} as a ${typeof given} is the thread "${stored}"`, async ({ saver, thread }) => {
+		test(`ID-5: thread_id ${String(given)} as a ${typeof given} is the thread "${stored}"`, async ({
+			saver,
+			thread,
+		}) => {
 			const [, checkpoint, metadata, versions] = thread(stored).draft({ values: { a: 1 } });
 			const config = { configurable: { thread_id: given as unknown as string, checkpoint_ns: "" } };
 			const returned = await saver.put(config, checkpoint, metadata, versions);
@@ -127,7 +134,9 @@ export function identityRules(test: RuleTest): void {
 	for (const [kind, threadId] of Object.entries({ null: null, undefined, object: {}, array: ["thread"] })) {
 		test(`ID-5: put and putWrites refuse a thread_id that is ${kind}`, async ({ saver, thread }) => {
 			const [, checkpoint, metadata, versions] = thread().draft();
-			const config = { configurable: { thread_id: threadId as never, checkpoint_ns: "", checkpoint_id: checkpoint.id } };
+			const config = {
+				configurable: { thread_id: threadId as never, checkpoint_ns: "", checkpoint_id: checkpoint.id },
+			};
 			await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "INVALID_CONFIG");
 			await assertRejects(() => saver.putWrites(config, [["a", 1]], TASK), "INVALID_CONFIG");
 			assert.deepEqual(await collect(saver.list({})), []);
@@ -144,7 +153,15 @@ export function identityRules(test: RuleTest): void {
 
 	test("ID-7: namespaces of nested subgraphs are told apart exactly", async ({ thread }) => {
 		const task = TASK.replace("0a", "1b");
-		const spaces = ["", "node", `node:${TASK}`, `node:${TASK}|1`, `node:${TASK}|inner:${task}`, `node:${task}`, "nodes"];
+		const spaces = [
+			"",
+			"node",
+			`node:${TASK}`,
+			`node:${TASK}|1`,
+			`node:${TASK}|inner:${task}`,
+			`node:${task}`,
+			"nodes",
+		];
 		for (const ns of spaces) await thread("thread", ns).put({ values: { ns } });
 		for (const ns of spaces) {
 			assert.deepEqual(await thread("thread", ns).values(), { ns });
@@ -152,7 +169,10 @@ export function identityRules(test: RuleTest): void {
 		}
 	});
 
-	test("ID-8: the newest checkpoint is the one with the greatest id, whatever was put last", async ({ thread, nextId }) => {
+	test("ID-8: the newest checkpoint is the one with the greatest id, whatever was put last", async ({
+		thread,
+		nextId,
+	}) => {
 		const [low, middle, high] = [nextId(), nextId(), nextId()];
 		for (const id of [middle, high, low]) await thread().put({ id, values: { id } });
 		assert.deepEqual(await thread().values(), { id: high });

@@ -53,7 +53,10 @@ export function lifecycleRules(test: RuleTest): void {
 		const listing = saver.list(thread().config());
 		assert.equal((await listing.next()).done, false);
 		await saver.close();
-		const rest = await collect(listing).then((items) => items.length, (error) => error.code);
+		const rest = await collect(listing).then(
+			(items) => items.length,
+			(error) => error.code,
+		);
 		assert.ok(rest === "CLOSED" || (typeof rest === "number" && rest <= 2), `got ${rest}`);
 	});
 
@@ -74,11 +77,19 @@ export function lifecycleRules(test: RuleTest): void {
 		for (const ns of ["", "child:1"]) {
 			const thread = scene.thread("thread", ns);
 			const ids = await thread.chain(20, (n) => ({
-				values: { list: Array.from({ length: n }, (_, i) => ({ i, text: `item ${i}` })), bytes: new Uint8Array([n]), none: undefined },
+				values: {
+					list: Array.from({ length: n }, (_, i) => ({ i, text: `item ${i}` })),
+					bytes: new Uint8Array([n]),
+					none: undefined,
+				},
 				versions: { list: n + 1, bytes: n + 1, log: n + 1 },
 				metadata: { run_id: `run ${n % 3}` },
 			}));
-			for (const id of ids) await thread.write(id, [["log", id], ["__interrupt__", { id }]]);
+			for (const id of ids)
+				await thread.write(id, [
+					["log", id],
+					["__interrupt__", { id }],
+				]);
 		}
 		await scene.saver.copyThread("thread", "copy");
 		await scene.saver.prune(["copy"]);
@@ -96,7 +107,9 @@ export function lifecycleRules(test: RuleTest): void {
 
 	test("REOPEN-ALL: a thread goes on where it was", async (scene) => {
 		const first = scene.thread();
-		const states = Array.from({ length: 12 }, (_, n) => ({ list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list`) }));
+		const states = Array.from({ length: 12 }, (_, n) => ({
+			list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list`),
+		}));
 		const ids: string[] = [];
 		for (const [n, values] of states.entries()) {
 			const thread = n % 4 === 0 ? first.through(await scene.reopen()) : first;

@@ -3,8 +3,34 @@ import type { RuleTest } from "./rule-test.ts";
 
 /** Keys that mean something to SQL, JSON paths, patterns or JavaScript objects. */
 const KEYS = [
-	"a.b", "a'b", 'a"b', "$", "$.step", "[0]", "a[0]", "#-1", "a\\b", "%", "_", "*", "", " ", "a b", "é", "🧵",
-	"') OR 1=1 --", '") OR ("1"="1', "__proto__", "constructor", "a\u0000b", "a/b", "a~0b", "a,b", "{a}", "step ", "x".repeat(2000),
+	"a.b",
+	"a'b",
+	'a"b',
+	"$",
+	"$.step",
+	"[0]",
+	"a[0]",
+	"#-1",
+	"a\\b",
+	"%",
+	"_",
+	"*",
+	"",
+	" ",
+	"a b",
+	"é",
+	"🧵",
+	"') OR 1=1 --",
+	'") OR ("1"="1',
+	"__proto__",
+	"constructor",
+	"a\u0000b",
+	"a/b",
+	"a~0b",
+	"a,b",
+	"{a}",
+	"step ",
+	"x".repeat(2000),
 ];
 
 /** What a key would find if it were read as a path. */
@@ -13,7 +39,10 @@ const NESTED = { a: { b: "nested", "0": "nested" }, $: "other" };
 /** Metadata filters compare top-level keys with JSON values, all of them. */
 export function listFilterRules(test: RuleTest): void {
 	test("LIST-3: every key of the filter must be equal", async ({ thread }) => {
-		const ids = await thread().chain(6, (n) => ({ source: n % 2 === 0 ? "input" : "loop", metadata: { step: n, kind: n % 3 } }));
+		const ids = await thread().chain(6, (n) => ({
+			source: n % 2 === 0 ? "input" : "loop",
+			metadata: { step: n, kind: n % 3 },
+		}));
 		assert.deepEqual(await thread().ids({ filter: { source: "loop" } }), [ids[5], ids[3], ids[1]]);
 		assert.deepEqual(await thread().ids({ filter: { step: 4 } }), [ids[4]]);
 		assert.deepEqual(await thread().ids({ filter: { source: "input", kind: 2 } }), [ids[2]]);
@@ -31,7 +60,10 @@ export function listFilterRules(test: RuleTest): void {
 	test("LIST-3: the filter comes before the limit", async ({ thread }) => {
 		const ids = await thread().chain(8, (n) => ({ metadata: { even: n % 2 === 0 } }));
 		assert.deepEqual(await thread().ids({ filter: { even: true }, limit: 2 }), [ids[6], ids[4]]);
-		assert.deepEqual(await thread().ids({ filter: { even: true }, limit: 2, before: thread().config(ids[4]) }), [ids[2], ids[0]]);
+		assert.deepEqual(await thread().ids({ filter: { even: true }, limit: 2, before: thread().config(ids[4]) }), [
+			ids[2],
+			ids[0],
+		]);
 		assert.deepEqual(await thread().ids({ filter: { even: true }, limit: 0 }), []);
 	});
 
@@ -91,9 +123,11 @@ export function listFilterRules(test: RuleTest): void {
 	});
 
 	test("LIST-3: a filter works over all threads and within one namespace", async ({ saver, thread }) => {
-		for (const threadId of ["a", "b"]) for (const ns of ["", "sub"]) await thread(threadId, ns).put({ metadata: { mark: ns } });
+		for (const threadId of ["a", "b"])
+			for (const ns of ["", "sub"]) await thread(threadId, ns).put({ metadata: { mark: ns } });
 		const marks: string[] = [];
-		for await (const { config } of saver.list({}, { filter: { mark: "sub" } })) marks.push(config.configurable?.thread_id);
+		for await (const { config } of saver.list({}, { filter: { mark: "sub" } }))
+			marks.push(config.configurable?.thread_id);
 		assert.deepEqual(marks, ["b", "a"]);
 		assert.equal((await thread("a", "sub").ids({ filter: { mark: "" } })).length, 0);
 	});

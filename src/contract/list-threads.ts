@@ -93,7 +93,10 @@ export function listThreadsRules(test: RuleTest): void {
 		}
 		const times = (await saver.listThreads({ limit: 100 })).threads.map(({ updatedAt }) => updatedAt.getTime());
 		assert.equal(times.length, 13);
-		assert.deepEqual(times, [...times].sort((a, b) => b - a));
+		assert.deepEqual(
+			times,
+			[...times].sort((a, b) => b - a),
+		);
 	});
 
 	test("THREADS-PAGE: a thread deleted between two pages does not disturb the rest", async ({ saver, thread }) => {
@@ -103,18 +106,40 @@ export function listThreadsRules(test: RuleTest): void {
 		await saver.deleteThread(all[2] as string);
 		await saver.deleteThread(all[4] as string);
 		const rest = await saver.listThreads({ limit: 100, after: first.next });
-		assert.deepEqual(rest.threads.map(({ threadId }) => threadId), [all[3], ...all.slice(5)]);
+		assert.deepEqual(
+			rest.threads.map(({ threadId }) => threadId),
+			[all[3], ...all.slice(5)],
+		);
 	});
 
 	test("THREADS-PAGE: any id can be listed and paged past", async ({ saver, thread }) => {
-		const strange = ["__proto__", "it's", '"', "%", "a\u0000b", "🧵", "a,b", "a|b", "a:b", "", " ", "x".repeat(10_000)].filter((id) => id !== "");
+		const strange = [
+			"__proto__",
+			"it's",
+			'"',
+			"%",
+			"a\u0000b",
+			"🧵",
+			"a,b",
+			"a|b",
+			"a:b",
+			"",
+			" ",
+			"x".repeat(10_000),
+		].filter((id) => id !== "");
 		for (const threadId of strange) await thread(threadId).put();
 		assert.deepEqual((await allPages(saver, 1)).flat().sort(), [...strange].sort());
 	});
 
 	test("THREADS-PAGE: limits and cursors that make no sense are refused", async ({ saver, thread }) => {
 		await thread().put();
-		for (const options of [{ limit: -1 }, { limit: 1.5 }, { limit: "3" }, { after: "no cursor" }, { after: 5 }] as never[])
+		for (const options of [
+			{ limit: -1 },
+			{ limit: 1.5 },
+			{ limit: "3" },
+			{ after: "no cursor" },
+			{ after: 5 },
+		] as never[])
 			await assertRejects(() => saver.listThreads(options), "INVALID_OPTION");
 		assert.deepEqual(await threadIds(saver), ["thread"]);
 	});

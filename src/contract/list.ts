@@ -29,7 +29,10 @@ export function listRules(test: RuleTest): void {
 		const ids = await thread().chain(3);
 		await thread("other").put({ id: ids[1] });
 		const listed = await collect(saver.list(thread().config(ids[1])));
-		assert.deepEqual(listed.map(({ config }) => config), [thread().config(ids[1])]);
+		assert.deepEqual(
+			listed.map(({ config }) => config),
+			[thread().config(ids[1])],
+		);
 		const everywhere = await collect(saver.list({ configurable: { checkpoint_id: ids[1] } }));
 		assert.deepEqual(everywhere.map(({ config }) => config.configurable?.thread_id).sort(), ["other", "thread"]);
 	});
@@ -38,7 +41,10 @@ export function listRules(test: RuleTest): void {
 		const ids: string[] = [];
 		for (let n = 0; n < 12; n++) ids.push(await thread(`thread ${n % 3}`, ["", "sub"][n % 2]).put());
 		const listed = await collect(saver.list({}));
-		assert.deepEqual(listed.map(({ checkpoint }) => checkpoint.id), ids.reverse());
+		assert.deepEqual(
+			listed.map(({ checkpoint }) => checkpoint.id),
+			ids.reverse(),
+		);
 	});
 
 	test("LIST-2: before gives only smaller ids", async ({ thread }) => {
@@ -67,17 +73,29 @@ export function listRules(test: RuleTest): void {
 	test("LIST-3: limit counts over all threads and namespaces", async (scene) => {
 		const { aSub, b } = await putPlaces(scene);
 		const listed = await collect(scene.saver.list({}, { limit: 2 }));
-		assert.deepEqual(listed.map(({ checkpoint }) => checkpoint.id), [b, aSub]);
+		assert.deepEqual(
+			listed.map(({ checkpoint }) => checkpoint.id),
+			[b, aSub],
+		);
 		assert.deepEqual(await collect(scene.saver.list({}, { limit: 0 })), []);
 	});
 
 	test("LIST-4: a listed tuple equals the one that getTuple gives", async ({ saver, thread }) => {
 		const ids = await thread().chain(4, (n) => ({
-			values: { list: Array.from({ length: n }, (_, i) => `item ${i}`), nothing: undefined, bytes: new Uint8Array([n]) },
+			values: {
+				list: Array.from({ length: n }, (_, i) => `item ${i}`),
+				nothing: undefined,
+				bytes: new Uint8Array([n]),
+			},
 			v: n === 3 ? 1 : 4,
 			metadata: { extra: { n } },
 		}));
-		for (const id of ids) await thread().write(id, [["list", id], ["__interrupt__", "?"], ["__pregel_tasks", "send"]]);
+		for (const id of ids)
+			await thread().write(id, [
+				["list", id],
+				["__interrupt__", "?"],
+				["__pregel_tasks", "send"],
+			]);
 		const listed = await collect(saver.list(thread().config()));
 		assert.equal(listed.length, 4);
 		for (const tuple of listed) assert.deepEqual(partsOf(tuple), partsOf(await thread().read(tuple.checkpoint.id)));

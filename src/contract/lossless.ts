@@ -9,7 +9,11 @@ const VALUES: Record<string, () => unknown> = {
 	"bytes that are no text": () => new Uint8Array(1000).map((_, n) => (n * 7) % 256),
 	"a Date": () => new Date("2025-06-01T12:00:00.123Z"),
 	"a BigInt": () => -(2n ** 100n),
-	"a Map": () => new Map<unknown, unknown>([["a", 1], [2, new Map([["b", null]])]]),
+	"a Map": () =>
+		new Map<unknown, unknown>([
+			["a", 1],
+			[2, new Map([["b", null]])],
+		]),
 	"a Set": () => new Set<unknown>(["a", 1, "b"]),
 	"an object with a key of the value undefined": () => ({ a: undefined, b: 1 }),
 	"an array with undefined in it": () => [undefined, 1, undefined],
@@ -31,19 +35,28 @@ const VALUES: Record<string, () => unknown> = {
 	"keys of every kind": () => ({ "": 1, "a.b": 2, "0": 3, é: 4, "a\u0000b": 5, $: 6 }),
 	"what looks like a serialized constructor": () => ({ lc: 2, type: "constructor", id: ["Set"], args: [[1]] }),
 	"what looks like a serialized undefined": () => ({ lc: 2, type: "undefined" }),
-	"a deep nest": () => Array.from({ length: 60 }).reduce<unknown>((inner, _, n) => (n % 2 ? { inner } : [inner]), "core"),
+	"a deep nest": () =>
+		Array.from({ length: 60 }).reduce<unknown>((inner, _, n) => (n % 2 ? { inner } : [inner]), "core"),
 };
 
 /** The saver's own codec gives back what it was given. */
 export function losslessRules(test: RuleTest): void {
 	for (const [kind, create] of Object.entries(VALUES)) {
-		test(`SER-4: ${kind} comes back as it was, as a channel, in a list, in an object and as a write`, async ({ thread }) => {
+		test(`SER-4: ${kind} comes back as it was, as a channel, in a list, in an object and as a write`, async ({
+			thread,
+		}) => {
 			const values = { top: create(), list: [1, create(), "end"], object: { before: 1, nested: { value: create() } } };
 			const id = await thread().put({ values, versions: { top: 1, list: 1, object: 1 } });
-			await thread().write(id, [["top", create()], ["list", [create()]]]);
+			await thread().write(id, [
+				["top", create()],
+				["list", [create()]],
+			]);
 			const stored = await thread().values(id);
 			assert.deepEqual(stored, values);
-			assert.deepEqual(await thread().pending(id), [[TASK, "top", create()], [TASK, "list", [create()]]]);
+			assert.deepEqual(await thread().pending(id), [
+				[TASK, "top", create()],
+				[TASK, "list", [create()]],
+			]);
 			assert.equal(({} as { polluted?: boolean }).polluted, undefined);
 		});
 
@@ -52,7 +65,10 @@ export function losslessRules(test: RuleTest): void {
 			const states = [
 				{ list: [...padding, create()], object: { ...padding, value: create() } },
 				{ list: [...padding, create(), create()], object: { ...padding, value: create(), more: create() } },
-				{ list: [...padding.slice(3), create(), "x", create()], object: { ...padding, value: "other", more: create() } },
+				{
+					list: [...padding.slice(3), create(), "x", create()],
+					object: { ...padding, value: "other", more: create() },
+				},
 				{ list: [create()], object: { value: create() } },
 			];
 			const ids = await thread().chain(states.length, (n) => ({ values: states[n] }));
@@ -66,6 +82,9 @@ export function losslessRules(test: RuleTest): void {
 		const id = await thread().put({ values });
 		const stored = (await thread().values(id)) as typeof values;
 		assert.deepEqual([...stored.middle], [...values.middle]);
-		assert.deepEqual(stored.list.map((bytes) => [...bytes]), values.list.map((bytes) => [...bytes]));
+		assert.deepEqual(
+			stored.list.map((bytes) => [...bytes]),
+			values.list.map((bytes) => [...bytes]),
+		);
 	});
 }

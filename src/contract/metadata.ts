@@ -4,7 +4,10 @@ import type { RuleTest } from "./rule-test.ts";
 import { TASK } from "./thread.ts";
 
 /** The three places in which a run id may stand, by descending rank. */
-const RUN_ID_PLACES: Record<string, (runId: string) => { metadata?: Record<string, unknown>; config?: RunnableConfig }> = {
+const RUN_ID_PLACES: Record<
+	string,
+	(runId: string) => { metadata?: Record<string, unknown>; config?: RunnableConfig }
+> = {
 	"the metadata": (runId) => ({ metadata: { run_id: runId } }),
 	"the config's metadata": (runId) => ({ config: { metadata: { run_id: runId } } }),
 	"the config's configurable": (runId) => ({ config: { configurable: { run_id: runId } } }),
@@ -12,7 +15,13 @@ const RUN_ID_PLACES: Record<string, (runId: string) => { metadata?: Record<strin
 
 /** Metadata is returned as it was put; run ids are recorded beside it. */
 export function metadataRules(test: RuleTest): void {
-	for (const [source, step] of [["input", -1], ["loop", 0], ["loop", -2], ["update", 3], ["fork", 12]] as const) {
+	for (const [source, step] of [
+		["input", -1],
+		["loop", 0],
+		["loop", -2],
+		["update", 3],
+		["fork", 12],
+	] as const) {
 		test(`META-1: source ${source} at step ${step} comes back and can be listed by`, async ({ thread }) => {
 			const metadata = { step, parents: { "": "1f000000", "a:1": "1f000001" } };
 			const id = await thread().put({ source, metadata });
@@ -33,7 +42,10 @@ export function metadataRules(test: RuleTest): void {
 		});
 	}
 
-	test("META-2: the metadata's run id counts before the config's metadata, and that before configurable", async ({ saver, thread }) => {
+	test("META-2: the metadata's run id counts before the config's metadata, and that before configurable", async ({
+		saver,
+		thread,
+	}) => {
 		const config = { metadata: { run_id: "config" }, configurable: { run_id: "configurable" } };
 		const first = await thread().put({ metadata: { run_id: "metadata" }, config });
 		const second = await thread().put({ config });

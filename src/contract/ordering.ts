@@ -10,7 +10,9 @@ const UNSTORABLE = "this can't be stored";
 export function orderingRules(test: RuleTest): void {
 	test("ORD-1: puts of several namespaces at once are all stored", async ({ thread }) => {
 		const spaces = Array.from({ length: 20 }, (_, n) => (n === 0 ? "" : `node:${n}`));
-		const chains = await Promise.all(spaces.map((ns) => thread("thread", ns).chain(5, (n) => ({ values: { ns, list: Array(n).fill(ns) } }))));
+		const chains = await Promise.all(
+			spaces.map((ns) => thread("thread", ns).chain(5, (n) => ({ values: { ns, list: Array(n).fill(ns) } }))),
+		);
 		for (const [at, ns] of spaces.entries())
 			for (const [n, id] of (chains[at] as string[]).entries())
 				assert.deepEqual(await thread("thread", ns).values(id), { ns, list: Array(n).fill(ns) });
@@ -28,24 +30,48 @@ export function orderingRules(test: RuleTest): void {
 		assert.equal(await thread().parentOf(id), stub);
 		assert.deepEqual(await thread().values(id), { a: 1 });
 		assert.deepEqual(await thread().pending(id), [[TASK, "__interrupt__", "?"]]);
-		assert.deepEqual((await thread().pending(stub)).map(([, , value]) => value), ["a", "b"]);
+		assert.deepEqual(
+			(await thread().pending(stub)).map(([, , value]) => value),
+			["a", "b"],
+		);
 	});
 
 	test("ORD-1: a hundred putWrites at once on one checkpoint are all stored", async ({ thread }) => {
 		const id = await thread().put();
 		const tasks = Array.from({ length: 100 }, (_, n) => `task ${String(n).padStart(3, "0")}`);
-		await Promise.all(tasks.map((task) => thread().write(id, [["a", task], ["b", task]], task)));
-		assert.deepEqual(await thread().pending(id), tasks.flatMap((task) => [[task, "a", task], [task, "b", task]]));
+		await Promise.all(
+			tasks.map((task) =>
+				thread().write(
+					id,
+					[
+						["a", task],
+						["b", task],
+					],
+					task,
+				),
+			),
+		);
+		assert.deepEqual(
+			await thread().pending(id),
+			tasks.flatMap((task) => [
+				[task, "a", task],
+				[task, "b", task],
+			]),
+		);
 	});
 
 	test("ORD-1: puts that are not awaited are stored each with its own values", async ({ thread }) => {
 		const place = thread();
-		const values = Array.from({ length: 40 }, (_, n) => ({ list: Array.from({ length: n }, (_, i) => `item ${i} of the list`) }));
-		const ids = values.map((value) => ({ args: place.draft({ values: value }) }));
-		await Promise.all(ids.map(({ args }, n) => {
-			if (n > 0) (args[0].configurable as Record<string, string>).checkpoint_id = (ids[n - 1]?.args[1].id) as string;
-			return place.saver.put(...args);
+		const values = Array.from({ length: 40 }, (_, n) => ({
+			list: Array.from({ length: n }, (_, i) => `item ${i} of the list`),
 		}));
+		const ids = values.map((value) => ({ args: place.draft({ values: value }) }));
+		await Promise.all(
+			ids.map(({ args }, n) => {
+				if (n > 0) (args[0].configurable as Record<string, string>).checkpoint_id = ids[n - 1]?.args[1].id as string;
+				return place.saver.put(...args);
+			}),
+		);
 		for (const [n, { args }] of ids.entries()) assert.deepEqual(await place.values(args[1].id), values[n]);
 	});
 
@@ -70,7 +96,13 @@ export function orderingRules(test: RuleTest): void {
 	test.opening("ORD-2: a putWrites that fails half-way stores none of its writes", async (open) => {
 		const { saver, thread } = await open(new FailingSerde(UNSTORABLE));
 		const id = await thread().put();
-		await assertRejects(() => thread().write(id, [["a", "good"], ["b", UNSTORABLE], ["c", "good"]]));
+		await assertRejects(() =>
+			thread().write(id, [
+				["a", "good"],
+				["b", UNSTORABLE],
+				["c", "good"],
+			]),
+		);
 		assert.deepEqual(await thread().pending(id), []);
 		assert.equal((await saver.stats()).writes, 0);
 		await thread().write(id, [["a", "later"]]);
@@ -91,7 +123,9 @@ export function orderingRules(test: RuleTest): void {
 
 	test("ORD-3: what was acknowledged is there for a saver that opens the storage now", async (scene) => {
 		const thread = scene.thread();
-		const ids = await thread.chain(5, (n) => ({ values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) } }));
+		const ids = await thread.chain(5, (n) => ({
+			values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) },
+		}));
 		await thread.write(ids[4] as string, [["list", "pending"]]);
 		const before = await readThread(scene.saver, "thread", ["list"]);
 		assert.deepEqual(await readThread(await scene.reopen(), "thread", ["list"]), before);
@@ -145,7 +179,10 @@ async function putBeside(thread: Thread, maintain: (n: number) => Promise<unknow
 	const expected = new Map<string, { list: string[]; fixed: string }>();
 	let parent: string | undefined;
 	for (let n = 0; n < 25; n++) {
-		const values = { list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list that grows`), fixed: "f".repeat(300) };
+		const values = {
+			list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list that grows`),
+			fixed: "f".repeat(300),
+		};
 		const versions = { list: n + 1, fixed: 1 };
 		const newVersions = n === 0 ? versions : { list: n + 1 };
 		const args = thread.draft({ parent, values, versions, newVersions, metadata: { run_id: `run ${n}` } });

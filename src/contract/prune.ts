@@ -7,15 +7,27 @@ import { TASK } from "./thread.ts";
 
 /** prune: what is kept reads exactly as before. */
 export function pruneRules(test: RuleTest): void {
-	test("M-3: the kept checkpoint has its values, writes and delta history, and no parent that is gone", async ({ saver, thread }) => {
+	test("M-3: the kept checkpoint has its values, writes and delta history, and no parent that is gone", async ({
+		saver,
+		thread,
+	}) => {
 		const ids = await putDeltaChain(thread(), 6, [1]);
 		const list = Array.from({ length: 30 }, (_, n) => `item ${n}`);
-		const head = await thread().put({ parent: ids[5], ...deltaDraft(6, { values: { list }, versions: { log: 7, list: 1 } }) });
-		await thread().write(head, [["__interrupt__", "sure?"], ["log", "pending"]]);
+		const head = await thread().put({
+			parent: ids[5],
+			...deltaDraft(6, { values: { list }, versions: { log: 7, list: 1 } }),
+		});
+		await thread().write(head, [
+			["__interrupt__", "sure?"],
+			["log", "pending"],
+		]);
 		const before = await readThread(saver, "thread", ["log", "list"]);
 		await saver.prune(["thread"]);
 		const after = await readThread(saver, "thread", ["log", "list"]);
-		assert.deepEqual(after.map(({ id }) => id), [head]);
+		assert.deepEqual(
+			after.map(({ id }) => id),
+			[head],
+		);
 		assertSurvivorsUnchanged(before, after);
 	});
 
@@ -55,7 +67,10 @@ export function pruneRules(test: RuleTest): void {
 		const ids = await putDeltaChain(thread(), 4);
 		const kept = ids[3] as string;
 		await saver.prune(["thread"]);
-		const fork = await thread().put({ parent: kept, ...deltaDraft(4, { source: "fork", versions: { log: 4 }, newVersions: {} }) });
+		const fork = await thread().put({
+			parent: kept,
+			...deltaDraft(4, { source: "fork", versions: { log: 4 }, newVersions: {} }),
+		});
 		const next = await thread().put({ parent: kept, ...deltaDraft(4) });
 		assert.deepEqual(await thread().replay(fork, "log"), { writes: deltaWrites(0, 3) });
 		assert.deepEqual(await thread().replay(next, "log"), { writes: deltaWrites(0, 4) });
@@ -63,17 +78,26 @@ export function pruneRules(test: RuleTest): void {
 
 	test("M-3: each branch that is kept has its own delta history", async ({ saver, thread }) => {
 		const ids = await putDeltaChain(thread(), 5);
-		const fork = await thread().put({ parent: ids[1], ...deltaDraft(2, { source: "fork", versions: { log: 2 }, newVersions: {} }) });
+		const fork = await thread().put({
+			parent: ids[1],
+			...deltaDraft(2, { source: "fork", versions: { log: 2 }, newVersions: {} }),
+		});
 		await thread().write(fork, [["log", "of the fork"]]);
 		const next = await thread().put({ parent: fork, ...deltaDraft(3) });
 		const before = await readThread(saver, "thread", ["log"]);
 		await saver.prune(["thread"], { keepLast: 4 });
 		const after = await readThread(saver, "thread", ["log"]);
-		assert.deepEqual(after.map(({ id }) => id), [next, fork, ids[4], ids[3]]);
+		assert.deepEqual(
+			after.map(({ id }) => id),
+			[next, fork, ids[4], ids[3]],
+		);
 		assertSurvivorsUnchanged(before, after);
 	});
 
-	test("M-4: an update without counters keeps the delta channels that its ancestors count", async ({ saver, thread }) => {
+	test("M-4: an update without counters keeps the delta channels that its ancestors count", async ({
+		saver,
+		thread,
+	}) => {
 		const ids = await putDeltaChain(thread(), 4);
 		const draft = { source: "update" as const, values: {}, versions: { log: 5 }, metadata: { step: 4 } };
 		const update = await thread().put({ parent: ids[3], ...draft });
@@ -99,11 +123,17 @@ export function pruneRules(test: RuleTest): void {
 	test("M-6: interrupts stay to be resumed, in every namespace", async ({ saver, thread }) => {
 		for (const ns of ["", "child:1"]) {
 			const ids = await thread("thread", ns).chain(3);
-			await thread("thread", ns).write(ids[2] as string, [["__interrupt__", ns], ["__resume__", [ns]]]);
+			await thread("thread", ns).write(ids[2] as string, [
+				["__interrupt__", ns],
+				["__resume__", [ns]],
+			]);
 		}
 		await saver.prune(["thread"]);
 		for (const ns of ["", "child:1"])
-			assert.deepEqual(await thread("thread", ns).pending(), [[TASK, "__resume__", [ns]], [TASK, "__interrupt__", ns]]);
+			assert.deepEqual(await thread("thread", ns).pending(), [
+				[TASK, "__resume__", [ns]],
+				[TASK, "__interrupt__", ns],
+			]);
 	});
 
 	test("M-6: writes that came before their checkpoint stay", async ({ saver, thread, nextId }) => {
@@ -127,7 +157,8 @@ export function pruneRules(test: RuleTest): void {
 		test(`PRUNE-KEEP: keepLast ${keepLast} keeps the newest of each namespace`, async ({ saver, thread }) => {
 			const spaces = ["", "child:1"];
 			const chains = new Map<string, string[]>();
-			for (const ns of spaces) chains.set(ns, await thread("thread", ns).chain(10, (n) => ({ values: { list: Array(n * 9).fill(`${n}`) } })));
+			for (const ns of spaces)
+				chains.set(ns, await thread("thread", ns).chain(10, (n) => ({ values: { list: Array(n * 9).fill(`${n}`) } })));
 			const before = await readThread(saver, "thread", ["log"]);
 			const removed = await saver.prune(["thread"], { keepLast });
 			for (const ns of spaces)
@@ -147,7 +178,11 @@ export function pruneRules(test: RuleTest): void {
 
 	test("PRUNE-COUNT: prune says what it removed", async ({ saver, thread }) => {
 		const ids = await thread().chain(5, (n) => ({ values: { text: `${n}`.repeat(500) } }));
-		for (const id of ids) await thread().write(id, [["a", 1], ["b", 2]]);
+		for (const id of ids)
+			await thread().write(id, [
+				["a", 1],
+				["b", 2],
+			]);
 		const before = await saver.stats();
 		const removed = await saver.prune(["thread", "thread", "unknown"]);
 		const after = await saver.stats();
@@ -158,7 +193,11 @@ export function pruneRules(test: RuleTest): void {
 		assert.deepEqual(await saver.prune(["thread"]), { checkpoints: 0, writes: 0, blobs: 0, bytes: 0 });
 	});
 
-	test("PRUNE-DELETE: strategy delete removes all of the listed threads and nothing else", async ({ saver, thread, nextId }) => {
+	test("PRUNE-DELETE: strategy delete removes all of the listed threads and nothing else", async ({
+		saver,
+		thread,
+		nextId,
+	}) => {
 		for (const threadId of ["a", "ab", "b"]) for (const ns of ["", "child:1"]) await thread(threadId, ns).chain(3);
 		await thread("a").write(nextId(), [["a", "orphan"]]);
 		const before = await readThread(saver, "ab");

@@ -77,7 +77,10 @@ export function putRules(test: RuleTest): void {
 		const versions = { messages: 2, count: 2 };
 		const parent = await thread().put({ values: { messages: ["a"], count: 1 } });
 		const id = await thread().put({ parent, values, versions });
-		await thread().write(id, [["messages", "c"], ["__interrupt__", { value: "?" }]]);
+		await thread().write(id, [
+			["messages", "c"],
+			["__interrupt__", { value: "?" }],
+		]);
 		const pending = await thread().pending(id);
 		await thread().put({ id, parent: id, values, versions, newVersions: {} });
 		assert.deepEqual(await thread().values(id), values);
@@ -86,13 +89,18 @@ export function putRules(test: RuleTest): void {
 	});
 
 	test("PUT-3: a second put leaves children and siblings as they were", async ({ saver, thread }) => {
-		const ids = await thread().chain(3, (n) => ({ values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) } }));
+		const ids = await thread().chain(3, (n) => ({
+			values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i}`) },
+		}));
 		await thread().put({ parent: ids[0], values: { list: ["item 0", "fork"] } });
 		const before = await readThread(saver, "thread");
 		const id = ids[1] as string;
 		await thread().put({ id, parent: id, values: { list: ["replaced"] }, versions: { list: 9 } });
 		const after = await readThread(saver, "thread");
-		assert.deepEqual(after.filter((reading) => reading.id !== id), before.filter((reading) => reading.id !== id));
+		assert.deepEqual(
+			after.filter((reading) => reading.id !== id),
+			before.filter((reading) => reading.id !== id),
+		);
 		assert.deepEqual(await thread().values(id), { list: ["replaced"] });
 	});
 
@@ -129,21 +137,37 @@ export function putRules(test: RuleTest): void {
 	});
 
 	test("PUT-5: no argument is changed, and frozen ones are accepted", async ({ saver, thread }) => {
-		const values = { list: [{ a: 1 }, ["b"]], map: { nested: { deep: [1, 2] } }, text: "x".repeat(500), none: undefined };
+		const values = {
+			list: [{ a: 1 }, ["b"]],
+			map: { nested: { deep: [1, 2] } },
+			text: "x".repeat(500),
+			none: undefined,
+		};
 		const parent = await thread().put({ values: structuredClone(values) });
 		const args = thread().draft({ parent, values, metadata: { nested: { a: [1] } }, seen: { node: { list: 1 } } });
 		const before = structuredClone(args);
 		await saver.put(...deepFreeze(args));
 		assert.deepEqual(args, before);
-		const writes = deepFreeze([["list", [{ a: 1 }]], ["map", { b: 2 }]] as [string, unknown][]);
+		const writes = deepFreeze([
+			["list", [{ a: 1 }]],
+			["map", { b: 2 }],
+		] as [string, unknown][]);
 		await saver.putWrites(deepFreeze(thread().config(args[1].id)), writes, TASK);
 		assert.deepEqual(await thread().values(), values);
-		assert.deepEqual(await thread().pending(), [[TASK, "list", [{ a: 1 }]], [TASK, "map", { b: 2 }]]);
+		assert.deepEqual(await thread().pending(), [
+			[TASK, "list", [{ a: 1 }]],
+			[TASK, "map", { b: 2 }],
+		]);
 	});
 
 	test("PUT-6: a config without configurable or thread_id is refused asynchronously", async ({ saver, thread }) => {
 		const [, checkpoint, metadata, versions] = thread().draft({ values: { a: 1 } });
-		for (const config of [{}, { configurable: {} }, { configurable: undefined }, { configurable: { checkpoint_ns: "" } }])
+		for (const config of [
+			{},
+			{ configurable: {} },
+			{ configurable: undefined },
+			{ configurable: { checkpoint_ns: "" } },
+		])
 			await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "INVALID_CONFIG");
 		assert.deepEqual(await collect(saver.list({})), []);
 		await assertStillWorks(thread());

@@ -26,8 +26,7 @@ export class Scene {
 	};
 
 	/** A thread of the saver; nothing is stored yet. */
-	readonly thread = (threadId = "thread", ns = ""): Thread =>
-		new Thread(this.saver, threadId, ns, this.nextId);
+	readonly thread = (threadId = "thread", ns = ""): Thread => new Thread(this.saver, threadId, ns, this.nextId);
 
 	/** Another saver over the same storage, or the same saver where storage can't be opened twice. */
 	async reopen(): Promise<ContractSaver> {

@@ -43,7 +43,10 @@ export class TaggedSerde extends JsonSerde {
 
 	protected override load(type: string, data: Uint8Array | string): unknown {
 		if (typeof data === "string") throw new Error("bytes were turned into text");
-		const value = super.load(type, data.map((byte) => byte ^ maskOf(type)));
+		const value = super.load(
+			type,
+			data.map((byte) => byte ^ maskOf(type)),
+		);
 		if (tagOf(value) !== type) throw new Error(`a ${tagOf(value)} was stored as ${type}`);
 		return value;
 	}
@@ -100,7 +103,10 @@ export class NonceSerde extends JsonSerde {
 	protected override load(type: string, data: Uint8Array | string): unknown {
 		if (typeof data === "string") throw new Error("bytes were turned into text");
 		const mask = data[0] as number;
-		return super.load(type, data.subarray(1).map((byte) => byte ^ mask));
+		return super.load(
+			type,
+			data.subarray(1).map((byte) => byte ^ mask),
+		);
 	}
 }
 

@@ -11,12 +11,19 @@ const REFUSED = "refuse this";
 /** When values are serialized, and how a serializer of the user's own is treated. */
 export function serializationRules(test: RuleTest): void {
 	test("SER-1: put stores what its arguments were when it was called", async (scene) => assertPutAtCallTime(scene));
-	test.opening("SER-1: put does so with a slow serializer too", async (open) => assertPutAtCallTime(await open(new SlowSerde())));
-	test("SER-1: putWrites stores what its arguments were when it was called", async (scene) => assertWritesAtCallTime(scene));
+	test.opening("SER-1: put does so with a slow serializer too", async (open) =>
+		assertPutAtCallTime(await open(new SlowSerde())),
+	);
+	test("SER-1: putWrites stores what its arguments were when it was called", async (scene) =>
+		assertWritesAtCallTime(scene));
 	test.opening("SER-1: putWrites does so with a slow serializer too", async (open) =>
-		assertWritesAtCallTime(await open(new SlowSerde())));
+		assertWritesAtCallTime(await open(new SlowSerde())),
+	);
 
-	test("SER-1: a list that the caller goes on appending to is stored at its length of each call", async ({ saver, thread }) => {
+	test("SER-1: a list that the caller goes on appending to is stored at its length of each call", async ({
+		saver,
+		thread,
+	}) => {
 		const place = thread();
 		const list: { n: number }[] = [];
 		const ids: string[] = [];
@@ -53,7 +60,10 @@ export function serializationRules(test: RuleTest): void {
 		const scene = await open(serde);
 		const { given } = await assertRoundTrips(scene);
 		for (const value of serde.dumped)
-			assert.ok(given.some((one) => isDeepStrictEqual(one, value)), `the serializer was given ${JSON.stringify(value)}`);
+			assert.ok(
+				given.some((one) => isDeepStrictEqual(one, value)),
+				`the serializer was given ${JSON.stringify(value)}`,
+			);
 		assert.ok(serde.dumped.length > 0);
 	});
 
@@ -67,7 +77,12 @@ export function serializationRules(test: RuleTest): void {
 		const { thread } = await open(serde);
 		const values = { big: "not serialized twice", count: 0 };
 		const parent = await thread().put({ values, versions: { big: 1, count: 1 }, source: "input" });
-		await thread().put({ parent, values: { ...values, count: 1 }, versions: { big: 1, count: 2 }, newVersions: { count: 2 } });
+		await thread().put({
+			parent,
+			values: { ...values, count: 1 },
+			versions: { big: 1, count: 2 },
+			newVersions: { count: 2 },
+		});
 		assert.equal(serde.dumped.filter((value) => value === values.big).length, 1);
 		assert.deepEqual(await thread().values(), { ...values, count: 1 });
 	});
@@ -79,17 +94,27 @@ export function serializationRules(test: RuleTest): void {
 			values: { other: `other ${n}`, ...(n === 1 ? { log: "seed" } : {}) },
 			versions: { other: n + 1, log: n + 1 },
 		}));
-		for (const id of ids) await thread().write(id, [["log", "wanted"], ["other", "unwanted"]]);
+		for (const id of ids)
+			await thread().write(id, [
+				["log", "wanted"],
+				["other", "unwanted"],
+			]);
 		serde.loaded.length = 0;
 		assert.deepEqual(await thread().replay(ids[5] as string, "log"), { writes: Array(4).fill("wanted"), seed: "seed" });
-		assert.deepEqual(serde.loaded.filter((value) => String(value).startsWith("other") || value === "unwanted"), []);
+		assert.deepEqual(
+			serde.loaded.filter((value) => String(value).startsWith("other") || value === "unwanted"),
+			[],
+		);
 	});
 
 	for (const manner of ["throw", "reject"] as const) {
 		test.opening(`SER-3: a value whose serializer fails (${manner}) is refused and the saver goes on`, async (open) => {
 			const { saver, thread } = await open(new FailingSerde(REFUSED, manner));
 			const id = await thread().put({ values: { a: "good" } });
-			const [config, checkpoint, metadata, versions] = thread().draft({ parent: id, values: { a: "good", b: REFUSED } });
+			const [config, checkpoint, metadata, versions] = thread().draft({
+				parent: id,
+				values: { a: "good", b: REFUSED },
+			});
 			await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "UNSERIALIZABLE");
 			await assertRejects(() => saver.putWrites(thread().config(id), [["b", REFUSED]], TASK), "UNSERIALIZABLE");
 			assert.deepEqual(await thread().ids(), [id]);
@@ -116,14 +141,24 @@ export function serializationRules(test: RuleTest): void {
 		assert.deepEqual(checkpoint.channel_values, draft.values);
 		assert.deepEqual(checkpoint.channel_versions, draft.versions);
 		assert.deepEqual(checkpoint.versions_seen, draft.seen);
-		assert.deepEqual(metadata, { source: "loop", step: -1, parents: {}, [text]: text, nested: [text, { [text]: null }] });
+		assert.deepEqual(metadata, {
+			source: "loop",
+			step: -1,
+			parents: {},
+			[text]: text,
+			nested: [text, { [text]: null }],
+		});
 		assert.deepEqual(await thread().ids({ filter: { [text]: text } }), [id]);
 	});
 }
 
 async function assertPutAtCallTime({ saver, thread }: Scene): Promise<void> {
 	const parent = await thread().put({ values: { list: [{ n: 1 }], map: { a: 1 }, long: ["x".repeat(300)] } });
-	const values = { list: [{ n: 1 }, { n: 2 }], map: { a: 1, b: { c: 2 } } as Record<string, unknown>, long: ["x".repeat(300), "y"] };
+	const values = {
+		list: [{ n: 1 }, { n: 2 }],
+		map: { a: 1, b: { c: 2 } } as Record<string, unknown>,
+		long: ["x".repeat(300), "y"],
+	};
 	const args = thread().draft({ parent, values, seen: { node: { list: 1 } }, metadata: { nested: { list: [1] } } });
 	const expected = structuredClone(args);
 	const promise = saver.put(...args);
@@ -138,7 +173,11 @@ async function assertPutAtCallTime({ saver, thread }: Scene): Promise<void> {
 	(metadata as unknown as { nested: { list: number[] } }).nested.list.push(93);
 	metadata.step = 92;
 	newVersions.other = 91;
-	Object.assign(config.configurable as object, { thread_id: "changed", checkpoint_ns: "changed", checkpoint_id: "changed" });
+	Object.assign(config.configurable as object, {
+		thread_id: "changed",
+		checkpoint_ns: "changed",
+		checkpoint_id: "changed",
+	});
 	Object.assign(checkpoint, { id: "changed", ts: "changed" });
 	assert.deepEqual(await promise, thread().config(expected[1].id));
 	const tuple = await thread().read(expected[1].id);
@@ -150,7 +189,10 @@ async function assertPutAtCallTime({ saver, thread }: Scene): Promise<void> {
 async function assertWritesAtCallTime({ saver, thread }: Scene): Promise<void> {
 	const id = await thread().put();
 	const list = [{ n: 1 }];
-	const writes: [string, unknown][] = [["list", list], ["text", "x"]];
+	const writes: [string, unknown][] = [
+		["list", list],
+		["text", "x"],
+	];
 	const config = thread().config(id);
 	const promise = saver.putWrites(config, writes, TASK);
 	(list[0] as { n: number }).n = 99;
@@ -159,7 +201,10 @@ async function assertWritesAtCallTime({ saver, thread }: Scene): Promise<void> {
 	writes.push(["late", 97]);
 	Object.assign(config.configurable, { thread_id: "changed", checkpoint_id: "changed" });
 	await promise;
-	assert.deepEqual(await thread().pending(id), [[TASK, "list", [{ n: 1 }]], [TASK, "text", "x"]]);
+	assert.deepEqual(await thread().pending(id), [
+		[TASK, "list", [{ n: 1 }]],
+		[TASK, "text", "x"],
+	]);
 }
 
 /** Appends, edits and forks, with writes; reads all of it back. Gives every value that was put. */
@@ -170,7 +215,10 @@ async function assertRoundTrips(scene: Scene): Promise<{ given: unknown[] }> {
 	const put = async (parent: string | undefined, values: Record<string, unknown>, step: number) => {
 		const metadata = { step, note: `note ${step}` };
 		const id = await thread.put({ parent, values, metadata });
-		await thread.write(id, [["list", { write: step }], ["none", null]]);
+		await thread.write(id, [
+			["list", { write: step }],
+			["none", null],
+		]);
 		given.push(...Object.values(values), { write: step }, null, (await thread.read(id)).metadata);
 		expected.set(id, structuredClone(values));
 		return id;
@@ -185,6 +233,9 @@ async function assertRoundTrips(scene: Scene): Promise<{ given: unknown[] }> {
 	}
 	for (const [id, values] of expected) assert.deepEqual(await thread.values(id), values);
 	for (const { pendingWrites, metadata } of await readThread(scene.saver, "thread"))
-		assert.deepEqual(pendingWrites, [[TASK, "list", { write: metadata?.step }], [TASK, "none", null]]);
+		assert.deepEqual(pendingWrites, [
+			[TASK, "list", { write: metadata?.step }],
+			[TASK, "none", null],
+		]);
 	return { given };
 }

@@ -20,7 +20,11 @@ export function statsRules(test: RuleTest): void {
 		const ids = await thread("a").chain(3);
 		await thread("a", "child:1").chain(2);
 		await thread("b").put();
-		await thread("a").write(ids[0] as string, [["x", 1], ["y", 2], ["__error__", "e"]]);
+		await thread("a").write(ids[0] as string, [
+			["x", 1],
+			["y", 2],
+			["__error__", "e"],
+		]);
 		await thread("a").write(nextId(), [["x", 1]]);
 		await thread("a").put({ id: ids[0], parent: ids[0] });
 		const { threads, checkpoints, writes } = await saver.stats();
@@ -28,13 +32,24 @@ export function statsRules(test: RuleTest): void {
 	});
 
 	test("STATS-COUNT: channels are named with their bytes, the largest first", async ({ saver, thread }) => {
-		await thread("a").put({ values: { small: randomText(1, 1000), large: randomText(2, 9000), middle: randomText(3, 3000) } });
+		await thread("a").put({
+			values: { small: randomText(1, 1000), large: randomText(2, 9000), middle: randomText(3, 3000) },
+		});
 		await thread("b").put({ values: { large: randomText(4, 9000) } });
 		const { channels, bytes, blobs } = await saver.stats();
-		assert.deepEqual(channels.map(({ channel }) => channel), ["large", "middle", "small"]);
+		assert.deepEqual(
+			channels.map(({ channel }) => channel),
+			["large", "middle", "small"],
+		);
 		assert.equal(channels[0]?.blobs, 2);
-		assert.equal(channels.reduce((sum, channel) => sum + channel.bytes, 0), bytes.blobs);
-		assert.equal(channels.reduce((sum, channel) => sum + channel.blobs, 0), blobs.whole + blobs.patched);
+		assert.equal(
+			channels.reduce((sum, channel) => sum + channel.bytes, 0),
+			bytes.blobs,
+		);
+		assert.equal(
+			channels.reduce((sum, channel) => sum + channel.blobs, 0),
+			blobs.whole + blobs.patched,
+		);
 	});
 
 	test("STATS-COUNT: bytes grow with what is stored", async ({ saver, thread }) => {
@@ -59,7 +74,9 @@ export function statsRules(test: RuleTest): void {
 		await thread("kept").chain(4);
 		await saver.prune(["kept"], { keepLast: 2 });
 		const before = await saver.stats();
-		const ids = await thread("gone").chain(6, (n) => ({ values: { list: Array(n * 5).fill("item"), text: randomText(n, 300) } }));
+		const ids = await thread("gone").chain(6, (n) => ({
+			values: { list: Array(n * 5).fill("item"), text: randomText(n, 300) },
+		}));
 		for (const id of ids) await thread("gone").write(id, [["list", id]]);
 		await saver.deleteThread("gone");
 		assert.deepEqual(await saver.stats(), before);
@@ -80,7 +97,8 @@ export function statsRules(test: RuleTest): void {
 	test("STATS-CLEAN: replaced values of a repeated put are not kept", async ({ saver, thread }) => {
 		const id = await thread().put({ values: { text: randomText(0, 1000) } });
 		const before = await saver.stats();
-		for (let n = 1; n < 20; n++) await thread().put({ id, parent: id, values: { text: randomText(n, 1000) }, versions: { text: n + 1 } });
+		for (let n = 1; n < 20; n++)
+			await thread().put({ id, parent: id, values: { text: randomText(n, 1000) }, versions: { text: n + 1 } });
 		const after = await saver.stats();
 		assert.deepEqual([after.checkpoints, after.blobs], [before.checkpoints, before.blobs]);
 		assert.ok(after.bytes.blobs < 2 * before.bytes.blobs);
@@ -126,7 +144,10 @@ export function statsRules(test: RuleTest): void {
 		assert.ok(await other.getTuple(scene.thread().config()));
 		await scene.saver.clear();
 		assert.equal(await other.getTuple(scene.thread().config()), undefined);
-		const id = await scene.thread().through(other).put({ values: { a: 1 } });
+		const id = await scene
+			.thread()
+			.through(other)
+			.put({ values: { a: 1 } });
 		assert.deepEqual(await scene.thread().values(id), { a: 1 });
 	});
 }
@@ -136,6 +157,6 @@ function randomText(seed: number, length: number): string {
 	let state = seed + 1;
 	return Array.from({ length }, () => {
 		state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-		return String.fromCharCode(33 + (state >>> 8) % 90);
+		return String.fromCharCode(33 + ((state >>> 8) % 90));
 	}).join("");
 }

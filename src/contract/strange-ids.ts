@@ -71,7 +71,10 @@ export function strangeIdRules(test: RuleTest): void {
 	}
 
 	for (const ids of NEIGHBOURS) {
-		test(`ID-6: neighbours such as ${JSON.stringify(ids.slice(0, 3))} are different threads`, async ({ saver, thread }) => {
+		test(`ID-6: neighbours such as ${JSON.stringify(ids.slice(0, 3))} are different threads`, async ({
+			saver,
+			thread,
+		}) => {
 			for (const id of ids) await thread(id).put({ values: { id } });
 			for (const id of ids) {
 				assert.deepEqual(await thread(id).values(), { id });
@@ -116,7 +119,13 @@ async function putEach(thread: Scene["thread"], ids: string[]): Promise<string[]
 	for (const [n, id] of ids.entries()) {
 		const place = thread(id);
 		const put = promised(() => place.put({ values: { id: n } }));
-		if (await put.then(() => true, () => false)) accepted.push(id);
+		if (
+			await put.then(
+				() => true,
+				() => false,
+			)
+		)
+			accepted.push(id);
 	}
 	return accepted;
 }

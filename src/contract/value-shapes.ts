@@ -15,12 +15,25 @@ const SHAPES: Record<string, unknown[]> = {
 	"a list that is appended to": [items(0, 1), items(0, 2), items(0, 20), items(0, 21)],
 	"a list that is trimmed at its head": [items(0, 20), items(1, 20), items(15, 20), items(19, 20)],
 	"a list that slides": [items(0, 10), items(1, 11), items(2, 12), items(12, 22)],
-	"a list edited in the middle": [items(0, 20), items(0, 20).with(10, item(99)), items(0, 20).with(0, item(98)).with(19, item(97))],
-	"a list with an item put in and taken out": [items(0, 10), items(0, 10).toSpliced(5, 0, item(99)), items(0, 10).toSpliced(2, 3)],
+	"a list edited in the middle": [
+		items(0, 20),
+		items(0, 20).with(10, item(99)),
+		items(0, 20).with(0, item(98)).with(19, item(97)),
+	],
+	"a list with an item put in and taken out": [
+		items(0, 10),
+		items(0, 10).toSpliced(5, 0, item(99)),
+		items(0, 10).toSpliced(2, 3),
+	],
 	"a list whose last item is replaced": [items(0, 20), items(0, 20).with(-1, item(99)), items(0, 19)],
 	"a list that is emptied and filled": [items(0, 5), [], items(0, 5), [], []],
 	"a list that is turned round and sorted": [items(0, 10), items(0, 10).reverse(), items(0, 10)],
-	"a list of equal items": [Array(10).fill("x"), Array(11).fill("x"), Array(9).fill("x"), [...Array(4).fill("x"), "y", ...Array(4).fill("x")]],
+	"a list of equal items": [
+		Array(10).fill("x"),
+		Array(11).fill("x"),
+		Array(9).fill("x"),
+		[...Array(4).fill("x"), "y", ...Array(4).fill("x")],
+	],
 	"a list of lists": [[[1], [2, 3]], [[1], [2, 3, 4]], [[1, 1], [2, 3, 4], []], [[]]],
 	"an object with keys set and removed": [{ a: 1 }, { a: 1, b: 2 }, { b: 2, c: { d: 1 } }, {}, { a: undefined }],
 	"an object edited deep down": [
@@ -33,17 +46,62 @@ const SHAPES: Record<string, unknown[]> = {
 		Object.fromEntries(items(0, 20).map((file) => [file.id, text(400, file.n)])),
 		{ ...Object.fromEntries(items(0, 20).map((file) => [file.id, text(400, file.n)])), "item 7": text(401, 3) },
 	],
-	"an object whose keys change their order": [{ a: 1, b: 2, c: 3 }, { c: 3, b: 2, a: 1 }],
-	"an object with index keys": [{ "0": "a", "1": "b" }, { "0": "a", "2": "c" }, { length: 1, "0": "x" }],
+	"an object whose keys change their order": [
+		{ a: 1, b: 2, c: 3 },
+		{ c: 3, b: 2, a: 1 },
+	],
+	"an object with index keys": [
+		{ "0": "a", "1": "b" },
+		{ "0": "a", "2": "c" },
+		{ length: 1, "0": "x" },
+	],
 	"a string that grows": [text(10), text(100), text(1000), text(10_000), text(10_001)],
 	"a string edited in the middle": [text(1000), `${text(500)}X${text(1000).slice(501)}`, text(500), ""],
-	"a string of emoji that grows": ["🧵".repeat(100), `${"🧵".repeat(100)}\ud83e\uddf5`, `${"🧵".repeat(99)}\ud83e`, "🧵".repeat(99)],
+	"a string of emoji that grows": [
+		"🧵".repeat(100),
+		`${"🧵".repeat(100)}\ud83e\uddf5`,
+		`${"🧵".repeat(99)}\ud83e`,
+		"🧵".repeat(99),
+	],
 	"a string cut inside a surrogate pair": [`${text(200)}🧵`, `${text(200)}🧶`, `${text(200)}🧵🧶`],
-	"bytes that grow": [new Uint8Array(100).fill(1), new Uint8Array(200).fill(1), new Uint8Array(0), new Uint8Array(100).fill(2)],
-	"a channel that changes its type": [items(0, 9), text(300), { a: items(0, 9) }, 7, null, undefined, [1], new Map([["a", 1]]), true, items(0, 9)],
+	"bytes that grow": [
+		new Uint8Array(100).fill(1),
+		new Uint8Array(200).fill(1),
+		new Uint8Array(0),
+		new Uint8Array(100).fill(2),
+	],
+	"a channel that changes its type": [
+		items(0, 9),
+		text(300),
+		{ a: items(0, 9) },
+		7,
+		null,
+		undefined,
+		[1],
+		new Map([["a", 1]]),
+		true,
+		items(0, 9),
+	],
 	"an array and an object with the same entries": [["a", "b"], { "0": "a", "1": "b" }, ["a", "b"]],
-	"values that JSON holds for equal": [[0], [-0], [null], [undefined], [Number.NaN], [[]], [{}], [""], ["0"], [0n], [false]],
-	"dates and sets inside a list": [[new Date(0)], [new Date(0), new Set([1])], [new Date(1), new Set([1])], [new Date(1), new Set([2])]],
+	"values that JSON holds for equal": [
+		[0],
+		[-0],
+		[null],
+		[undefined],
+		[Number.NaN],
+		[[]],
+		[{}],
+		[""],
+		["0"],
+		[0n],
+		[false],
+	],
+	"dates and sets inside a list": [
+		[new Date(0)],
+		[new Date(0), new Set([1])],
+		[new Date(1), new Set([1])],
+		[new Date(1), new Set([2])],
+	],
 	"no change at all": [items(0, 9), items(0, 9), items(0, 9)],
 };
 
@@ -71,7 +129,8 @@ export function valueShapeRules(test: RuleTest): void {
 		test(`CH-2: ${shape} reads back at every step after its root was pruned`, async (scene) => {
 			const ids = await assertReadsBack(scene, states);
 			await scene.saver.prune(["thread"], { keepLast: ids.length - 1 });
-			for (const [n, id] of ids.slice(1).entries()) assert.deepEqual(await scene.thread().values(id), { it: states[n + 1] });
+			for (const [n, id] of ids.slice(1).entries())
+				assert.deepEqual(await scene.thread().values(id), { it: states[n + 1] });
 		});
 	}
 }

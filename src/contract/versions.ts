@@ -5,7 +5,14 @@ import type { Draft } from "./thread.ts";
 /** Channel versions are kept, never understood. */
 export function versionRules(test: RuleTest): void {
 	test("VER-1: versions come back with their type", async ({ thread }) => {
-		const versions = { int: 1, float: 1.5, large: 2 ** 40, text: "1", padded: "00000000000000000000000000000002.0.5", zero: 0 };
+		const versions = {
+			int: 1,
+			float: 1.5,
+			large: 2 ** 40,
+			text: "1",
+			padded: "00000000000000000000000000000002.0.5",
+			zero: 0,
+		};
 		const seen = { __input__: {}, node: versions, other: { int: 1, text: "" }, "": { int: 7 } };
 		const id = await thread().put({ values: { int: "a" }, versions, newVersions: { int: 1 }, seen });
 		const { checkpoint } = await thread().read(id);
@@ -20,11 +27,14 @@ export function versionRules(test: RuleTest): void {
 
 	test("VER-2: a thread with string versions works like one with numbers", async ({ thread }) => {
 		const version = (n: number) => `${String(n).padStart(32, "0")}.0${n}123`;
-		const ids = await thread().chain(10, (n): Draft => ({
-			values: { log: Array.from({ length: n }, (_, i) => i), fixed: "f" },
-			versions: { log: version(n), fixed: version(0) },
-			newVersions: n === 0 ? { log: version(0), fixed: version(0) } : { log: version(n) },
-		}));
+		const ids = await thread().chain(
+			10,
+			(n): Draft => ({
+				values: { log: Array.from({ length: n }, (_, i) => i), fixed: "f" },
+				versions: { log: version(n), fixed: version(0) },
+				newVersions: n === 0 ? { log: version(0), fixed: version(0) } : { log: version(n) },
+			}),
+		);
 		for (const [n, id] of ids.entries())
 			assert.deepEqual(await thread().values(id), { log: Array.from({ length: n }, (_, i) => i), fixed: "f" });
 	});
@@ -32,7 +42,12 @@ export function versionRules(test: RuleTest): void {
 	test("VER-2: a thread may change from numbers to strings", async ({ thread }) => {
 		const first = await thread().put({ values: { a: "x", b: "y" }, versions: { a: 1, b: 1 } });
 		const versions = { a: "2.5", b: 1 };
-		const second = await thread().put({ parent: first, values: { a: "z", b: "y" }, versions, newVersions: { a: "2.5" } });
+		const second = await thread().put({
+			parent: first,
+			values: { a: "z", b: "y" },
+			versions,
+			newVersions: { a: "2.5" },
+		});
 		const { checkpoint } = await thread().read(second);
 		assert.deepEqual(checkpoint.channel_values, { a: "z", b: "y" });
 		assert.deepEqual(checkpoint.channel_versions, versions);

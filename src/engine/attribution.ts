@@ -145,16 +145,18 @@ class WriteHeap<W extends StoredWrite> {
 	readonly #channel: string;
 	readonly #writes: readonly W[];
 	readonly #updateTask: string;
+	readonly #foreignTails: Set<string>;
 
 	constructor(input: AttributionInput<W>) {
 		this.#parent = input.parent;
 		this.#child = input.child;
 		this.#siblings = input.siblings;
 		this.#channel = input.channel;
-		const inputTask = inputTaskId(input.parent);
-		const isForeign = ({ taskId }: W) =>
-			taskId === inputTask || (taskId !== NULL_TASK && input.inherited?.has(taskId) === true);
-		this.#writes = inOrder(input.writes.filter((write) => !isForeign(write)));
+		const foreign = new Set(input.inherited).add(inputTaskId(input.parent) ?? "");
+		foreign.delete(NULL_TASK);
+		this.#foreignTails = new Set([...foreign].map(taskTail));
+		this.#foreignTails.delete(taskTail(NULL_TASK));
+		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
 		this.#updateTask = updateTaskId(input.parent.id);
 	}
 
@@ -180,9 +182,10 @@ class WriteHeap<W extends StoredWrite> {
 
 	/** Every applied write raises the version. A checkpoint without any versions was not made by a graph. */
 	#isUnchanged(): boolean {
-		const versions = this.#child.versions;
-		if (this.#child.source === "loop" && Object.keys(versions).length === 0) return false;
-		return versions[this.#channel] === this.#parent.versions[this.#channel];
+		const { source, versions } = this.#child;
+		if (source === "loop" && Object.keys(versions).length === 0) return false;
+		if (versions[this.#channel] !== this.#parent.versions[this.#channel]) return false;
+		return source !== "loop" || !this.#writes.some((w) => this.#isOwn(w) && w.channel === this.#channel);
 	}
 
 	#isOwn(write: W): boolean {
@@ -215,7 +218,8 @@ class WriteHeap<W extends StoredWrite> {
 
 	#isLater(write: W): boolean {
 		const made = this.#madeBy(write);
-		return made !== undefined && made.id > this.#child.id;
+		if (made) return made.id > this.#child.id;
+		return this.#parent.again?.some((actor) => actor === write.actor && actor > (this.#child.actor ?? actor)) ?? false;
 	}
 
 	/** Interrupts, errors and resume values (negative indices) do not end a task. */
@@ -261,6 +265,7 @@ class WriteHeap<W extends StoredWrite> {
 	 */
 	#isStale(write: W, own: readonly W[]): boolean {
 		const tail = taskTail(write.taskId);
+		if (this.#foreignTails.has(tail)) return true;
 		const call = write.generation ?? 0;
 		const before = this.#writes
 			.filter((w) => taskTail(w.taskId) === tail && !this.#isOwn(w) && !this.#isLater(w))

@@ -2,7 +2,6 @@ import {
 	type Checkpoint,
 	type CheckpointMetadata,
 	type CheckpointPendingWrite,
-	maxChannelVersion,
 	TASKS,
 	WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
@@ -11,8 +10,10 @@ import { CheckpointError } from "../errors.ts";
 import type { BlobRow, CheckpointKey, FoundCheckpoint, Storage, WriteRow } from "../storage/storage.ts";
 import { type Blob, Blobs } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
+import { collectFamily } from "./collect.ts";
 import { type Cell, type Head, packHead, unpackHead } from "./head.ts";
 import { Lru } from "./lru.ts";
+import { readOldSends, restoreSends } from "./old-sends.ts";
 
 /** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 64;
@@ -106,41 +107,60 @@ export class Engine {
 		const { key, parentId, runId, checkpoint, metadata } = input;
 		const baseKey = parentId === undefined ? key : { ...key, id: parentId };
 		let base = this.#views.get(cacheKey(baseKey));
-		// Everything is encoded before the first await: the caller may change its objects as soon as we return.
+		// Everything is read before the first await: the caller may change its objects as soon as we return.
+		const row = {
+			...key,
+			parentId: parentId === key.id ? undefined : parentId,
+			runId,
+			source: textOf(metadata?.source),
+			step: integerOf(metadata?.step),
+		};
+		const versions = copyVersions(checkpoint);
+		const { v, ts } = checkpoint;
 		const pending = this.#draft(input, base);
-		const encodedMetadata = this.codec.encode(metadata);
-		let drafts = await settleDrafts(pending);
-		const head = { v: checkpoint.v, ts: checkpoint.ts, metadata: await encodedMetadata, ...copyVersions(checkpoint) };
+		const encodedMetadata = this.#encode("metadata", metadata);
+		let drafts = await settle(pending);
+		const head = { v, ts, ...versions, metadata: await encodedMetadata };
 		for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 			base ??= (await this.#loadView(baseKey)) ?? (await this.#loadView(key));
 			const placed = await this.#place(input, drafts, base);
 			const full = { ...head, manifest: placed.manifest };
 			const packed = packHead(full);
-			const stamp = await this.storage.put({
+			const stored = await this.storage.put({
 				threadId: key.threadId,
 				stamp: placed.stamp,
 				fresh: await this.blobs.nextId(),
 				now: Date.now(),
-				checkpoint: {
-					...key,
-					parentId: parentId === key.id ? undefined : parentId,
-					runId,
-					source: textOf(metadata?.source),
-					step: integerOf(metadata?.step),
-					head: packed,
-				},
+				checkpoint: { ...row, head: packed },
 				blobs: placed.blobs.map(({ row }) => row),
 				writes: [],
 			});
-			if (stamp !== undefined) {
-				this.#keepView(key, { head: full, stamp }, packed.length);
-				return this.#rememberBlobs(placed);
+			if (stored !== undefined) {
+				this.#keepView(key, { head: full, stamp: stored.stamp }, packed.length);
+				this.#rememberBlobs(placed);
+				if (stored.replaced) await collectFamily(this, stored.family);
+				return;
 			}
 			// What was carried over unseen may be gone, so it has to be encoded now, later than we would like.
 			base = undefined;
-			drafts = await settleDrafts(this.#draft(input, undefined));
+			drafts = await settle(this.#draft(input, undefined));
 		}
 		throw new CheckpointError("BUSY", `Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`);
+	}
+
+	/** An error names the channel whose value it was. */
+	#encode(channel: string, value: unknown): Encoded | Promise<Encoded> {
+		const explain = (cause: unknown): never => {
+			if (cause instanceof CheckpointError && cause.code !== "UNSERIALIZABLE") throw cause;
+			const reason = cause instanceof Error ? cause.message : String(cause);
+			throw new CheckpointError("UNSERIALIZABLE", `Can't store channel "${channel}": ${reason}`, { cause });
+		};
+		try {
+			const encoded = this.codec.encode(value);
+			return encoded instanceof Promise ? encoded.catch(explain) : encoded;
+		} catch (cause) {
+			return explain(cause);
+		}
 	}
 
 	/** Decides what each channel needs, and encodes what it must. */
@@ -154,7 +174,7 @@ export class Engine {
 			const known = base?.head.manifest.get(channel);
 			if (!isNew && isRun && known !== undefined && own(base?.head.versions, channel) === version)
 				return { channel, version, isNew, carried: known };
-			const encoded = this.codec.encode(checkpoint.channel_values[channel]);
+			const encoded = this.#encode(channel, checkpoint.channel_values[channel]);
 			if (encoded instanceof Promise) return encoded.then((encoded) => ({ channel, version, isNew, encoded }));
 			return { channel, version, isNew, encoded };
 		});
@@ -216,27 +236,27 @@ export class Engine {
 	}
 
 	async putWrites({ key, runId, taskId, writes }: PutWritesInput): Promise<void> {
-		const encoded = await Promise.all(writes.map(([, value]) => this.codec.encode(value)));
+		const pending = writes.map(([channel, value], position) => {
+			const special = specialIndex(channel);
+			return { channel, special, position, encoded: this.#encode(channel, value) };
+		});
+		const replaceWrites = pending.every(({ special }) => special !== undefined);
+		const encoded = await settle(pending.map(({ encoded }) => encoded));
 		const blobs: BlobRow[] = [];
 		const rows: WriteRow[] = [];
-		for (const [position, [channel]] of writes.entries()) {
+		for (const { channel, special, position } of pending) {
 			const { type, bytes } = encoded[position] as Encoded;
-			const row = { ...key, taskId, idx: specialIndex(channel) ?? position, channel, runId };
-			if (bytes.length <= INLINE_WRITE_BYTES) rows.push({ ...row, type, value: bytes });
+			const row = { ...key, taskId, idx: special ?? position, channel, runId };
+			// One that may be replaced stands in its row, so that nothing is left over when it is.
+			if (bytes.length <= INLINE_WRITE_BYTES || special !== undefined) rows.push({ ...row, type, value: bytes });
 			else {
 				const id = await this.blobs.nextId();
 				blobs.push({ id, base: undefined, type, data: bytes });
 				rows.push({ ...row, type: undefined, value: id });
 			}
 		}
-		await this.storage.put({
-			threadId: key.threadId,
-			fresh: await this.blobs.nextId(),
-			now: Date.now(),
-			blobs,
-			writes: rows,
-			replaceWrites: writes.every(([channel]) => specialIndex(channel) !== undefined),
-		});
+		const fresh = await this.blobs.nextId();
+		await this.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows, replaceWrites });
 	}
 
 	get(key: CheckpointKey): Promise<StoredCheckpoint | undefined> {
@@ -330,24 +350,27 @@ export class Engine {
 
 	/** Rows with their values and pending writes. Takes one round of reads however many rows there are. */
 	async read(rows: readonly FoundCheckpoint[], heads = rows.map(unpackRow)): Promise<StoredCheckpoint[]> {
-		const migrated = rows.filter((row, i) => needsSends(row, heads[i] as Head));
-		const parents = migrated.map((row) => ({ ...row, id: row.parentId as string }));
-		const keys = new Map([...rows, ...parents].map((key) => [cacheKey(key), key]));
-		const writes = groupWrites(await this.storage.getWrites([...keys.values()]));
+		const writes = groupWrites(await this.storage.getWrites(rows));
+		const sends = await readOldSends(this, rows.filter((_, i) => (heads[i] as Head).v < 4));
 		const ids = new Set<number>();
 		for (const head of heads) for (const cell of head.manifest.values()) if (typeof cell === "number") ids.add(cell);
 		for (const group of writes.values())
 			for (const { value } of group) if (typeof value === "number") ids.add(value);
+		for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
 		const blobs = await this.blobs.load(ids);
 		const read: StoredCheckpoint[] = [];
-		for (const [i, row] of rows.entries()) read.push(await this.#readRow(row, heads[i] as Head, writes, blobs));
+		for (const [i, row] of rows.entries()) {
+			const key = cacheKey(row);
+			read.push(await this.#readRow(row, heads[i] as Head, writes.get(key) ?? [], sends.get(key), blobs));
+		}
 		return read;
 	}
 
 	async #readRow(
 		row: FoundCheckpoint,
 		head: Head,
-		writes: ReadonlyMap<string, WriteRow[]>,
+		writes: readonly WriteRow[],
+		sends: readonly Cell[] | undefined,
 		blobs: ReadonlyMap<number, Blob>,
 	): Promise<StoredCheckpoint> {
 		const channel_values: Record<string, unknown> = {};
@@ -363,21 +386,21 @@ export class Engine {
 			channel_versions: versions,
 			versions_seen: seen,
 		};
-		if (needsSends(row, head)) {
-			const parent = writes.get(cacheKey({ threadId, ns, id: parentId as string })) ?? [];
-			const sends = await this.decodeWrites(parent.filter(({ channel }) => channel === TASKS), blobs);
-			restoreSends(checkpoint, sends.map(([, , value]) => value));
+		if (sends !== undefined) {
+			const values: unknown[] = [];
+			for (const cell of sends) values.push(await this.decodeCell(row, TASKS, cell, blobs));
+			restoreSends(checkpoint, values);
 		}
 		return {
 			key: { threadId, ns, id },
 			parentId,
 			checkpoint,
 			metadata: (await this.decodeCell(row, "metadata", head.metadata, blobs)) as CheckpointMetadata,
-			pendingWrites: await this.decodeWrites(writes.get(cacheKey(row)) ?? [], blobs),
+			pendingWrites: await this.#decodeWrites(writes, blobs),
 		};
 	}
 
-	async decodeWrites(rows: readonly WriteRow[], blobs: ReadonlyMap<number, Blob>): Promise<CheckpointPendingWrite[]> {
+	async #decodeWrites(rows: readonly WriteRow[], blobs: ReadonlyMap<number, Blob>): Promise<CheckpointPendingWrite[]> {
 		const writes: CheckpointPendingWrite[] = [];
 		for (const row of rows) {
 			const cell = writeCell(row);
@@ -459,23 +482,13 @@ function compareWrites(a: WriteRow, b: WriteRow): number {
 	return a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx;
 }
 
-function settleDrafts(drafts: readonly (Draft | Promise<Draft>)[]): Promise<Draft[]> | Draft[] {
-	return drafts.some((draft) => draft instanceof Promise) ? Promise.all(drafts) : (drafts as Draft[]);
+/** Waits only if there is something to wait for. */
+function settle<T>(items: readonly (T | Promise<T>)[]): Promise<T[]> | T[] {
+	return items.some((item) => item instanceof Promise) ? Promise.all(items) : (items as T[]);
 }
 
 function specialIndex(channel: string): number | undefined {
 	return Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel] : undefined;
-}
-
-/** Checkpoints of older formats keep their sends as writes of the parent. */
-function needsSends(row: FoundCheckpoint, head: Head): boolean {
-	return head.v < 4 && row.parentId !== undefined;
-}
-
-function restoreSends(checkpoint: Checkpoint, sends: unknown[]): void {
-	checkpoint.channel_values[TASKS] = sends;
-	const versions = Object.values(checkpoint.channel_versions);
-	checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : 1;
 }
 
 type Versions = Record<string, string | number>;

@@ -44,7 +44,9 @@ export function unpackHead(bytes: Uint8Array): Head {
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
-	return cell.type === undefined ? cell.bytes : [cell.type, cell.bytes];
+	// A database may have given a Buffer, which the codec would tell from other bytes.
+	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
+	return cell.type === undefined ? bytes : [cell.type, bytes];
 }
 
 export function unpackCell(packed: unknown): Cell {

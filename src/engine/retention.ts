@@ -1,6 +1,8 @@
+import { TASKS } from "@langchain/langgraph-checkpoint";
 import type { DeltaBaseRow, FoundCheckpoint, RemoveBatch, WriteKey } from "../storage/storage.ts";
 import { cacheKey, type Engine, unpackRow } from "./engine.ts";
 import { packHistory, walk } from "./history.ts";
+import { readOldSends } from "./old-sends.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
@@ -57,11 +59,14 @@ async function recordHistory(
 	byKey: ReadonlyMap<string, FoundCheckpoint>,
 ): Promise<DeltaBaseRow[]> {
 	const channels = await deltaChannels(engine, row, byKey);
-	if (channels.length === 0) return [];
 	const { threadId, ns, id } = row;
 	const histories = await walk(engine, row, channels);
+	if (unpackRow(row).v < 4) {
+		const sends = (await readOldSends(engine, [row])).get(cacheKey(row)) ?? [];
+		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
+	}
 	return [...histories]
-		.filter(([, history]) => history.seed !== undefined || history.writes.length > 0)
+		.filter(([channel, history]) => history.seed !== undefined || history.writes.length > 0 || channel === TASKS)
 		.map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
 }
 

@@ -49,6 +49,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #engine: Engine;
 	readonly #maintenance: Maintenance;
 	readonly #storage: Storage;
+	/** Calls that were accepted and are not done. */
+	readonly #running = new Set<Promise<unknown>>();
 	#isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
@@ -61,16 +63,15 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Prepares the storage now instead of at the first use. Idempotent. */
 	async setup(): Promise<void> {
-		this.#checkOpen();
-		await this.#storage.totals();
+		await this.#run(() => this.#storage.getThread(""));
 	}
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-		this.#checkOpen();
 		const { threadId, ns = "", id } = readAddress(config);
-		if (threadId === undefined) return undefined;
-		const stored =
-			id === undefined ? await this.#engine.getLatest(threadId, ns) : await this.#engine.get({ threadId, ns, id });
+		const stored = await this.#run(async () => {
+			if (threadId === undefined) return undefined;
+			return id === undefined ? this.#engine.getLatest(threadId, ns) : this.#engine.get({ threadId, ns, id });
+		});
 		return stored && toTuple(stored);
 	}
 
@@ -91,28 +92,28 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		metadata: CheckpointMetadata,
 		newVersions: ChannelVersions,
 	): Promise<RunnableConfig> {
-		this.#checkOpen();
 		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
 		const { id } = readAddress({ configurable: { checkpoint_id: checkpoint?.id } });
 		if (id === undefined)
 			throw new CheckpointError("INVALID_CONFIG", `put needs a checkpoint with an id, got ${quote(checkpoint?.id)}.`);
 		const key = { threadId, ns, id };
 		const runId = readRunId(config, metadata as { run_id?: unknown });
-		await this.#engine.put({ key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {} });
+		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {} };
+		await this.#run(() => this.#engine.put(input));
 		return writeConfig(key);
 	}
 
 	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
-		this.#checkOpen();
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
 			throw new CheckpointError("INVALID_CONFIG", "putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.");
-		await this.#engine.putWrites({ key: { threadId, ns, id }, runId: readRunId(config), taskId: String(taskId), writes });
+		const input = { key: { threadId, ns, id }, runId: readRunId(config), taskId: String(taskId), writes };
+		await this.#run(() => this.#engine.putWrites(input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
-		this.#checkOpen();
-		await this.#maintenance.deleteThread(mustReadThreadId(threadId, "deleteThread"));
+		const id = mustReadThreadId(threadId, "deleteThread");
+		await this.#run(() => this.#maintenance.deleteThread(id));
 	}
 
 	/** One walk for all channels, which counts only the writes that made the checkpoints on the way. */
@@ -120,9 +121,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		config: RunnableConfig;
 		channels: string[];
 	}): Promise<Record<string, DeltaChannelHistory>> {
-		this.#checkOpen();
 		const { threadId, ns = "", id } = readAddress(options.config);
-		return readHistory(this.#engine, { threadId, ns, id }, options.channels);
+		return this.#run(() => readHistory(this.#engine, { threadId, ns, id }, options.channels));
 	}
 
 	/** Integers that count up. LangGraph may call it without `this`. */
@@ -145,15 +145,18 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async copyThread(source: string, target: string, options: CopyThreadOptions = {}): Promise<Copied> {
-		this.#checkOpen();
 		checkOptions("copyThread", options, ["upTo", "latestOnly"]);
+		if (options.upTo !== undefined && typeof options.upTo !== "string")
+			throw new CheckpointError("INVALID_OPTION", `\`upTo\` must be a checkpoint id, got ${quote(options.upTo)}.`);
+		if (options.latestOnly !== undefined && typeof options.latestOnly !== "boolean")
+			throw new CheckpointError("INVALID_OPTION", `\`latestOnly\` must be true or false, got ${quote(options.latestOnly)}.`);
 		if (options.upTo !== undefined && options.latestOnly)
 			throw new CheckpointError("INVALID_OPTION", "copyThread takes `upTo` or `latestOnly`, not both.");
 		const from = mustReadThreadId(source, "copyThread");
 		const to = mustReadThreadId(target, "copyThread");
 		if (from === to)
 			throw new CheckpointError("INVALID_OPTION", `copyThread can't copy thread ${quote(from)} onto itself: name another target.`);
-		return this.#maintenance.copyThread(from, to, options);
+		return this.#run(() => this.#maintenance.copyThread(from, to, options));
 	}
 
 	/**
@@ -168,10 +171,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async prune(threadIds: string[], options: PruneOptions = {}): Promise<Removed> {
-		this.#checkOpen();
 		checkOptions("prune", options, ["strategy", "keepLast"]);
 		const keep = readKeepLast(options);
-		return this.#maintenance.prune(threadIds.map((id) => mustReadThreadId(id, "prune")), keep);
+		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
+		return this.#run(() => this.#maintenance.prune(ids, keep));
 	}
 
 	/**
@@ -179,8 +182,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * metadata, or else of the config's `metadata` or `configurable`, when it was put.
 	 */
 	async deleteForRuns(runIds: string[]): Promise<Removed> {
-		this.#checkOpen();
-		return this.#maintenance.deleteForRuns(runIds.map(String));
+		return this.#run(() => this.#maintenance.deleteForRuns(runIds.map(String)));
 	}
 
 	/**
@@ -193,33 +195,44 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
-		this.#checkOpen();
 		checkOptions("listThreads", options, ["limit", "after"]);
-		return this.#maintenance.listThreads(options.limit ?? 50, options.after);
+		return this.#run(() => this.#maintenance.listThreads(options.limit ?? 50, options.after));
 	}
 
 	/** Counts everything. Reads all checkpoint rows, but no values. */
 	async stats(): Promise<Stats> {
-		this.#checkOpen();
-		return this.#maintenance.stats();
+		return this.#run(() => this.#maintenance.stats());
 	}
 
 	/** Removes all threads. */
 	async clear(): Promise<void> {
-		this.#checkOpen();
-		this.#engine.clearCaches();
-		await this.#storage.clear();
+		await this.#run(() => {
+			this.#engine.clearCaches();
+			return this.#storage.clear();
+		});
 	}
 
-	/** Lets go of the storage. Later calls are rejected with code CLOSED; closing again does nothing. */
+	/** Waits for calls that are under way, then lets go of the storage. Later calls are rejected with code CLOSED. */
 	async close(): Promise<void> {
 		this.#isClosed = true;
+		await Promise.allSettled(this.#running);
 		this.#engine.clearCaches();
 		await this.#storage.close();
 	}
 
 	async [Symbol.asyncDispose](): Promise<void> {
 		await this.close();
+	}
+
+	async #run<T>(work: () => Promise<T>): Promise<T> {
+		this.#checkOpen();
+		const running = work();
+		this.#running.add(running);
+		try {
+			return await running;
+		} finally {
+			this.#running.delete(running);
+		}
 	}
 
 	#checkOpen(): void {

@@ -6,6 +6,7 @@ import type {
 	DeltaBaseRow,
 	FoundCheckpoint,
 	PutBatch,
+	PutResult,
 	RemoveBatch,
 	RowCount,
 	ScanQuery,
@@ -197,7 +198,7 @@ export class MemoryStorage implements Storage {
 		return { threads: this.#threads.size, ...count, bytes };
 	}
 
-	async put(batch: PutBatch): Promise<number | undefined> {
+	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		let thread = this.#threads.get(batch.threadId);
 		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
 		if (thread === undefined) {
@@ -209,14 +210,8 @@ export class MemoryStorage implements Storage {
 		for (const write of batch.writes)
 			if (!addNamespace(thread, write.ns).addWrite(write, batch.replaceWrites === true)) dropped.add(write.value);
 		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
-		if (batch.checkpoint !== undefined) {
-			const { ns, id } = batch.checkpoint;
-			const namespace = addNamespace(thread, ns);
-			const replaced = namespace.rows.get(id);
-			namespace.add(replaced ? { ...batch.checkpoint, parentId: replaced.parentId } : batch.checkpoint);
-			thread.updatedAt = batch.now;
-		}
-		return thread.stamp;
+		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
+		return { family, stamp: thread.stamp, replaced };
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
@@ -310,6 +305,15 @@ export class MemoryStorage implements Storage {
 
 function newThread(family: number, stamp: number, now: number): Thread {
 	return { family, stamp, createdAt: now, updatedAt: now, namespaces: new Map() };
+}
+
+/** Answers whether it took the place of another. */
+function putCheckpoint(thread: Thread, row: CheckpointRow, now: number): boolean {
+	const namespace = addNamespace(thread, row.ns);
+	const replaced = namespace.rows.get(row.id);
+	namespace.add(replaced ? { ...row, parentId: replaced.parentId } : row);
+	thread.updatedAt = now;
+	return replaced !== undefined;
 }
 
 function addNamespace(thread: Thread, ns: string): Namespace {

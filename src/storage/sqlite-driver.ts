@@ -18,29 +18,28 @@ export interface SqliteDatabase {
 	prepare(sql: string): SqliteStatement;
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;
-	// biome-ignore lint/suspicious/noExplicitAny: what better-sqlite3 itself declares
-	transaction<F extends (...args: any[]) => unknown>(run: F): { immediate: F };
+	transaction<R>(run: () => R): { immediate(): R };
 	close(): unknown;
 }
 
 /** Opens a file with better-sqlite3, which is loaded only now: the package can be installed without it. */
 export function openDatabase(path: string, timeout: number): SqliteDatabase {
-	let Database: new (path: string, options: { timeout: number }) => SqliteDatabase;
 	try {
-		Database = createRequire(import.meta.url)("better-sqlite3");
+		const Database = createRequire(import.meta.url)("better-sqlite3") as DatabaseConstructor;
+		return new Database(path, { timeout });
 	} catch (cause) {
+		// The native part is loaded by the constructor, so that is where an unfinished installation shows.
+		if (cause instanceof TypeError || String((cause as { code?: unknown }).code).startsWith("SQLITE_"))
+			throw new CheckpointError("STORAGE", `Can't open ${quote(path)}: ${(cause as Error).message}.`, { cause });
 		throw new CheckpointError(
 			"MISSING_DRIVER",
-			"SqliteSaver needs better-sqlite3, which is not installed or could not be built: run `npm install better-sqlite3`.",
+			"SqliteSaver needs better-sqlite3, which is not installed or was not built: run `npm install better-sqlite3`, or `npm rebuild better-sqlite3` if its install script was blocked.",
 			{ cause },
 		);
 	}
-	try {
-		return new Database(path, { timeout });
-	} catch (cause) {
-		throw new CheckpointError("STORAGE", `Can't open ${quote(path)}: ${(cause as Error).message}.`, { cause });
-	}
 }
+
+type DatabaseConstructor = new (path: string, options: { timeout: number }) => SqliteDatabase;
 
 /** The error a user gets for one of SQLite's. */
 export function translateError(error: unknown, name: string): unknown {

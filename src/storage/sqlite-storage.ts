@@ -5,10 +5,12 @@ import { migrate } from "./sqlite-schema.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
+	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
 	PutBatch,
+	PutResult,
 	RemoveBatch,
 	RowCount,
 	ScanQuery,
@@ -292,7 +294,7 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	put(batch: PutBatch): Promise<number | undefined> {
+	put(batch: PutBatch): Promise<PutResult | undefined> {
 		return this.#change((sql) => {
 			const thread = this.#threadFor(sql, batch);
 			if (thread === undefined) return undefined;
@@ -302,8 +304,8 @@ export class SqliteStorage implements Storage {
 				if (putWrite.run(...writeParameters(thread.pk, row)).changes === 0) dropped.add(row.value);
 			for (const { id, base, type, data } of batch.blobs)
 				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
-			if (batch.checkpoint !== undefined) putCheckpoint(sql, thread, batch.checkpoint, batch.now);
-			return thread.stamp;
+			const replaced = batch.checkpoint !== undefined && putCheckpoint(sql, thread, batch.checkpoint, batch.now);
+			return { family: thread.family, stamp: thread.stamp, replaced };
 		});
 	}
 
@@ -423,7 +425,8 @@ export class SqliteStorage implements Storage {
 	}
 }
 
-function putCheckpoint(sql: Statements, thread: SqlThread, row: NonNullable<PutBatch["checkpoint"]>, now: number): void {
+/** Answers whether it took the place of another. */
+function putCheckpoint(sql: Statements, thread: SqlThread, row: CheckpointRow, now: number): boolean {
 	const { ns, id, parentId, head } = row;
 	const fields = [row.runId ?? null, row.source ?? null, row.step ?? null, head];
 	const parent = parentId === undefined ? null : packId(parentId);
@@ -431,6 +434,7 @@ function putCheckpoint(sql: Statements, thread: SqlThread, row: NonNullable<PutB
 	if (added === 0) sql.updateCheckpoint.run(...fields, thread.pk, ns, id);
 	const isHead = ns === "" && (thread.head === null || thread.head < id);
 	sql.touchThread.run(now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
+	return added === 0;
 }
 
 function writeParameters(thread: number, row: WriteRow): unknown[] {

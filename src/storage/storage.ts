@@ -86,6 +86,14 @@ export interface PutBatch {
 	readonly replaceWrites?: boolean;
 }
 
+export interface PutResult {
+	readonly family: number;
+	/** The thread's stamp after the batch. */
+	readonly stamp: number;
+	/** Whether the checkpoint took the place of an older one, whose blobs nothing may need any more. */
+	readonly replaced: boolean;
+}
+
 /** One atomic removal from a thread, with what its surviving rows need instead. */
 export interface RemoveBatch {
 	readonly threadId: string;
@@ -181,8 +189,7 @@ export interface Storage {
 	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]>;
 	totals(): Promise<StorageTotals>;
 
-	/** Answers the thread's stamp after it. */
-	put(batch: PutBatch): Promise<number | undefined>;
+	put(batch: PutBatch): Promise<PutResult | undefined>;
 	remove(batch: RemoveBatch): Promise<RowCount | undefined>;
 	copy(batch: CopyBatch): Promise<RowCount | undefined>;
 	/** Removes a thread with all its rows, not its blobs. */

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import type { FoundCheckpoint, Storage, ThreadRow } from "../../storage/storage.ts";
+import { plainBase, plainBlob, plainRow, plainWrite, sorted } from "./plain.ts";
+
+/** More than any test stores. */
+const ALL = 1_000_000;
+
+/** Everything that can be read of a storage, for comparison. Blobs of families without a thread can't be found. */
+export async function readAll(storage: Storage) {
+	const threads = await storage.listThreads(ALL, undefined);
+	const rows = await storage.scan({ limit: ALL });
+	const ids = (await storedBlobs(storage, threads)).map(({ id }) => id);
+	const writes = await Promise.all(threads.map(({ threadId }) => storage.getThreadWrites(threadId)));
+	const deltaBases = await Promise.all(threads.map(({ threadId }) => storage.getThreadDeltaBases(threadId)));
+	return {
+		threads,
+		rows: rows.map(plainRow),
+		writes: sorted(writes.flat().map(plainWrite)),
+		deltaBases: sorted(deltaBases.flat().map(plainBase)),
+		blobs: sorted((await storage.getBlobs(ids)).map(plainBlob)),
+		totals: await storage.totals(),
+	};
+}
+
+/** Compares everything that a storage counts with what it holds. */
+export async function audit(storage: Storage): Promise<void> {
+	const threads = await storage.listThreads(ALL, undefined);
+	const sum = { checkpoints: 0, writes: 0 };
+	const bytes = { checkpoints: 0, writes: 0 };
+	for (const thread of threads) {
+		const rows = await storage.scan({ threadId: thread.threadId, limit: ALL });
+		await auditThread(storage, thread, rows);
+		const writes = await storage.getThreadWrites(thread.threadId);
+		sum.checkpoints += rows.length;
+		sum.writes += writes.length;
+		for (const { head } of rows) bytes.checkpoints += head.length;
+		for (const { value } of writes) bytes.writes += typeof value === "number" ? 0 : value.length;
+	}
+	const blobBytes = (await storedBlobs(storage, threads)).reduce((total, blob) => total + blob.bytes, 0);
+	const { bytes: counted, ...counts } = await storage.totals();
+	assert.deepEqual(counts, { threads: threads.length, ...sum });
+	assert.deepEqual({ checkpoints: counted.checkpoints, writes: counted.writes }, bytes);
+	assert.ok(counted.blobs >= blobBytes, `${blobBytes} bytes of blobs are listed, ${counted.blobs} are counted`);
+}
+
+async function auditThread(storage: Storage, thread: ThreadRow, rows: readonly FoundCheckpoint[]): Promise<void> {
+	const { threadId } = thread;
+	assert.deepEqual(await storage.getThread(threadId), thread);
+	assert.equal(thread.checkpoints, rows.length, `thread ${JSON.stringify(threadId)} counts its checkpoints wrong`);
+	const newest = new Map<string, FoundCheckpoint>();
+	for (const row of rows) {
+		assert.equal(row.stamp, thread.stamp);
+		if (!newest.has(row.ns)) newest.set(row.ns, row);
+	}
+	assert.equal(thread.head, newest.get("")?.id, `thread ${JSON.stringify(threadId)} names the wrong head`);
+	for (const [ns, row] of newest) assert.equal((await storage.getLatest(threadId, ns))?.id, row.id);
+}
+
+async function storedBlobs(storage: Storage, threads: readonly ThreadRow[]) {
+	const families = [...new Set(threads.map(({ family }) => family))];
+	return (await Promise.all(families.map((family) => storage.listBlobs(family)))).flat();
+}

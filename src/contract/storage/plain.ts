@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import type { BlobRow, CheckpointKey, CheckpointRow, DeltaBaseRow, WriteKey, WriteRow } from "../../storage/storage.ts";
+
+/** Rows with the fields that the interface names and no others, and bytes of one class: fit to be compared. */
+export function plainRow({ threadId, ns, id, parentId, runId, source, step, head }: CheckpointRow) {
+	return { threadId, ns, id, parentId, runId, source, step, head: plainBytes(head) };
+}
+
+export function plainWrite({ threadId, ns, id, taskId, idx, channel, runId, type, value }: WriteRow) {
+	const stored = typeof value === "number" ? value : plainBytes(value);
+	return { threadId, ns, id, taskId, idx, channel, runId, type, value: stored };
+}
+
+export function plainBase({ threadId, ns, id, channel, data }: DeltaBaseRow) {
+	return { threadId, ns, id, channel, data: plainBytes(data) };
+}
+
+export function plainBlob({ id, base, type, data }: BlobRow) {
+	return { id, base, type, data: plainBytes(data) };
+}
+
+export function plainKey({ threadId, ns, id }: CheckpointKey) {
+	return { threadId, ns, id };
+}
+
+export function plainWriteKey({ threadId, ns, id, taskId, idx }: WriteKey) {
+	return { threadId, ns, id, taskId, idx };
+}
+
+function plainBytes(data: Uint8Array): Uint8Array {
+	assert.ok(data instanceof Uint8Array, `bytes came back as ${typeof data}`);
+	return Uint8Array.from(data);
+}
+
+/** Rows that come in any order, in one that does not depend on it. */
+export function sorted<T extends object>(rows: readonly T[]): T[] {
+	const withKey = rows.map((row) => ({ row, key: JSON.stringify(sortable(row)) }));
+	return withKey.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ row }) => row);
+}
+
+/** The parts that tell rows apart: bytes never do. */
+function sortable(row: object): unknown[] {
+	return Object.values(row).filter((value) => typeof value === "string" || typeof value === "number");
+}
+
+/** Compares rows that come in any order. */
+export function assertSameRows<T extends object>(actual: readonly T[], expected: readonly T[]): void {
+	assert.deepEqual(sorted(actual), sorted(expected));
+}
+
+/** Ids are compared by their bytes in UTF-8, which is by their code points. */
+export function compareIds(a: string, b: string): number {
+	return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+/** The order of a scan. */
+export function compareKeys(a: CheckpointKey, b: CheckpointKey): number {
+	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
+}

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import type {
+	BlobRow,
+	CheckpointKey,
+	CheckpointRow,
+	DeltaBaseRow,
+	PutBatch,
+	RemoveBatch,
+	Storage,
+	ThreadRow,
+	WriteRow,
+} from "../../storage/storage.ts";
+import { checkpointId } from "../scene.ts";
+import { audit } from "./audit.ts";
+
+const text = new TextEncoder();
+
+/** The bytes of a text: what a test stores where any bytes will do. */
+export function bytes(content: string): Uint8Array {
+	return text.encode(content);
+}
+
+/** A key in the thread that most tests use. */
+export function key(id: string, ns = "", threadId = "thread"): CheckpointKey {
+	return { threadId, ns, id };
+}
+
+/** A checkpoint row; what is not said is `undefined`, and its head is different for every key. */
+export function row(id: string, fields: Partial<CheckpointRow> = {}): CheckpointRow {
+	const { threadId, ns } = { threadId: "thread", ns: "", ...fields };
+	const head = bytes(`head of ${threadId}/${ns}/${id}`);
+	return { threadId, ns, id, parentId: undefined, runId: undefined, source: undefined, step: undefined, head, ...fields };
+}
+
+/** A write at a checkpoint of the thread that most tests use. */
+export function write(id: string, taskId: string, idx: number, fields: Partial<WriteRow> = {}): WriteRow {
+	const value = bytes(`${taskId} ${idx}`);
+	return { ...key(id), taskId, idx, channel: "channel", runId: undefined, type: undefined, value, ...fields };
+}
+
+export function blob(id: number, content: string | Uint8Array, base?: number, type?: string): BlobRow {
+	return { id, base, type, data: typeof content === "string" ? bytes(content) : content };
+}
+
+export function deltaBase(id: string, channel: string, content: string, fields: Partial<DeltaBaseRow> = {}): DeltaBaseRow {
+	return { ...key(id), channel, data: bytes(content), ...fields };
+}
+
+/** What one test works with: an empty storage and short ways to fill it. */
+export class StorageScene {
+	readonly storage: Storage;
+	readonly #reopen: (() => Promise<Storage>) | undefined;
+	readonly #opened: Storage[];
+	#now = 1_000;
+
+	constructor(storage: Storage, reopen?: () => Promise<Storage>) {
+		this.storage = storage;
+		this.#reopen = reopen;
+		this.#opened = [storage];
+	}
+
+	/** A number that was never handed out. */
+	readonly fresh = (): Promise<number> => this.storage.reserveIds(1);
+
+	/** A time later than all before. */
+	readonly tick = (): number => {
+		this.#now += 1;
+		return this.#now;
+	};
+
+	/** Puts a batch that must be taken; answers the thread's stamp. */
+	readonly put = async (batch: Partial<PutBatch>): Promise<number> => {
+		const stamp = await this.tryPut(batch);
+		assert.equal(typeof stamp, "number", "a batch that is up to date was refused");
+		return stamp as number;
+	};
+
+	readonly tryPut = async (batch: Partial<PutBatch>): Promise<number | undefined> => {
+		const threadId = batch.checkpoint?.threadId ?? batch.writes?.[0]?.threadId ?? "thread";
+		return this.storage.put({ threadId, fresh: await this.fresh(), now: this.tick(), blobs: [], writes: [], ...batch });
+	};
+
+	/** Puts each of these rows in a batch of its own. */
+	readonly putRows = async (...rows: CheckpointRow[]): Promise<void> => {
+		for (const checkpoint of rows) await this.put({ checkpoint });
+	};
+
+	/** Puts `count` rows, each the parent of the next, with rising ids; answers their ids. */
+	readonly chain = async (count: number, fields: Partial<CheckpointRow> = {}): Promise<string[]> => {
+		const ids = Array.from({ length: count }, (_, n) => checkpointId(n + 1));
+		for (const [n, id] of ids.entries()) await this.put({ checkpoint: row(id, { parentId: ids[n - 1], ...fields }) });
+		return ids;
+	};
+
+	/** Removes from a thread with the stamp that it has. */
+	readonly remove = async (batch: Partial<RemoveBatch>) => {
+		const threadId = batch.threadId ?? "thread";
+		const { stamp } = await this.thread(threadId);
+		const nothing = { checkpoints: [], writes: [], relink: [], deltaBases: [] };
+		const removed = await this.storage.remove({ threadId, stamp, newStamp: await this.fresh(), ...nothing, ...batch });
+		assert.ok(removed, "a removal that is up to date was refused");
+		return removed;
+	};
+
+	/** Copies the thread that most tests use with the stamp that it has. */
+	readonly copy = async (target: string, batch: Partial<Parameters<Storage["copy"]>[0]> = {}) => {
+		const source = batch.source ?? "thread";
+		const { stamp } = await this.thread(source);
+		const rest = { fresh: await this.fresh(), now: this.tick(), checkpoints: undefined, deltaBases: [] };
+		const copied = await this.storage.copy({ source, stamp, target, ...rest, ...batch });
+		assert.ok(copied, "a copy that is up to date was refused");
+		return copied;
+	};
+
+	/** A thread that must be there. */
+	readonly thread = async (threadId = "thread"): Promise<ThreadRow> => {
+		const thread = await this.storage.getThread(threadId);
+		assert.ok(thread, `thread ${JSON.stringify(threadId)} is not there`);
+		return thread;
+	};
+
+	/** Another storage over the same data, or the same storage where it can't be opened twice. */
+	readonly reopen = async (): Promise<Storage> => {
+		if (this.#reopen === undefined) return this.storage;
+		const storage = await this.#reopen();
+		this.#opened.push(storage);
+		return storage;
+	};
+
+	/** Ends a test that has passed. The counters must be right whatever it did. */
+	async finish(): Promise<void> {
+		await audit(this.storage);
+	}
+
+	async close(): Promise<void> {
+		for (const storage of this.#opened) await storage.close();
+	}
+}
