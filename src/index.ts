@@ -1,3 +1,4 @@
+export type { ClassHooks, Classes } from "./codec/class-registry.ts";
 export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";
@@ -11,3 +12,4 @@ export type {
 	ThreadInfo,
 	ThreadPage,
 } from "./saver/types.ts";
+export type * from "./storage/storage.ts";

@@ -1,4 +1,5 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { Decoder } from "./decoder.ts";
 import { Encoder } from "./encoder.ts";
 
@@ -16,10 +17,23 @@ export interface Codec {
 	decode(encoded: Encoded): unknown;
 }
 
+export interface CodecOptions {
+	/** Classes of the application whose instances are to come back as such. */
+	classes?: Classes;
+	/** Refuses values that would not come back as they were. */
+	strict?: boolean;
+}
+
 /** The built-in codec. */
 export class DeltaCodec implements Codec {
-	readonly #encoder = new Encoder();
-	readonly #decoder = new Decoder();
+	readonly #encoder: Encoder;
+	readonly #decoder: Decoder;
+
+	constructor({ classes, strict }: CodecOptions = {}) {
+		const registry = new ClassRegistry(classes);
+		this.#encoder = new Encoder(registry, strict);
+		this.#decoder = new Decoder(registry);
+	}
 
 	encode(value: unknown): Encoded {
 		return { type: undefined, bytes: this.#encoder.encode(value) };
@@ -32,7 +46,11 @@ export class DeltaCodec implements Codec {
 
 /** The built-in codec in the shape of LangGraph's own serializers, for code that asks a saver for its `serde`. */
 export class DeltaSerializer implements SerializerProtocol {
-	readonly #codec = new DeltaCodec();
+	readonly #codec: DeltaCodec;
+
+	constructor(codec = new DeltaCodec()) {
+		this.#codec = codec;
+	}
 
 	async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
 		return ["delta", this.#codec.encode(value).bytes];

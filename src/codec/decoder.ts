@@ -1,4 +1,6 @@
 import { CheckpointError } from "../errors.ts";
+import { ClassRegistry } from "./class-registry.ts";
+import { fillGaps, Gap } from "./gaps.ts";
 import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
 import { EXT_BIGINT, EXT_DATE, EXT_REF, EXT_SINGLE, EXT_TAG, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
@@ -23,8 +25,16 @@ export class Decoder {
 	#at = 0;
 	/** Objects by number, kept only if the value has references. */
 	#objects: unknown[] | undefined;
+	/** Stand in the value for what could not be made on the spot. */
+	#gaps: Gap[] = [];
+	readonly #classes: ClassRegistry;
 	readonly #names: ({ bytes: Uint8Array; text: string } | undefined)[] = new Array(NAME_SLOTS);
 
+	constructor(classes = new ClassRegistry()) {
+		this.#classes = classes;
+	}
+
+	/** The value, or a promise of it if LangChain has to load a part. */
 	decode(bytes: Uint8Array): unknown {
 		this.#bytes = bytes;
 		this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -32,13 +42,14 @@ export class Decoder {
 		try {
 			const value = this.#readRoot(bytes[0] ?? -1);
 			if (this.#at !== bytes.length) throw corrupt("bytes are left over");
-			return value;
+			return this.#gaps.length === 0 ? value : fillGaps(value, this.#gaps, this.#objects ?? []);
 		} catch (error) {
 			if (error instanceof CheckpointError) throw error;
 			const reason = error instanceof RangeError ? "it is nested too deeply or cut short" : String(error);
 			throw new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, { cause: error });
 		} finally {
 			this.#objects = undefined;
+			this.#gaps = [];
 		}
 	}
 
@@ -214,9 +225,15 @@ export class Decoder {
 	}
 
 	#resolve(number: number): unknown {
-		const value = this.#objects?.[number];
-		if (value === undefined) throw corrupt(`a reference to object ${number}, which is not there`);
-		return value;
+		if (this.#objects === undefined || !(number in this.#objects))
+			throw corrupt(`a reference to object ${number}, which is not there`);
+		return this.#objects[number] ?? this.#gap({ number });
+	}
+
+	#gap(from: Gap["from"]): Gap {
+		const gap = new Gap(from);
+		this.#gaps.push(gap);
+		return gap;
 	}
 
 	#readTagged(tag: number, fields: number): unknown {
@@ -249,10 +266,15 @@ export class Decoder {
 		const number = this.#objects === undefined ? -1 : this.#objects.push(undefined) - 1;
 		const fields: unknown[] = [];
 		for (let i = 0; i < count; i++) fields.push(this.#read());
-		const value = construct(tag, fields);
+		const value = this.#construct(tag, fields);
 		if (value === undefined) throw corrupt(`unknown tag ${tag}, or fields that do not fit it`);
 		if (this.#objects !== undefined) this.#objects[number] = value;
 		return value;
+	}
+
+	#construct(tag: number, fields: unknown[]): unknown {
+		if (tag === TAG.registered) return this.#classes.make(fields[0], fields[1]);
+		return tag === TAG.loadable ? this.#gap({ json: fields[0] }) : construct(tag, fields);
 	}
 
 	#readSparse(fields: number): unknown[] {

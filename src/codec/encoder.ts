@@ -1,5 +1,6 @@
-import { CheckpointError, quote } from "../errors.ts";
-import { describeInstance, standInFor } from "./instances.ts";
+import { CheckpointError } from "../errors.ts";
+import { ClassRegistry } from "./class-registry.ts";
+import { describeInstance, isLangGraphs, standInFor } from "./instances.ts";
 import { EXT_BIGINT, EXT_DATE, EXT_REF, EXT_SINGLE, EXT_TAG, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
 /** Room for most values without growing; a larger one doubles it. */
@@ -32,14 +33,20 @@ export class Encoder {
 	/** Objects seen in this value, with the number the decoder will give them. */
 	#seen = new Map<object, number>();
 	#count = 0;
-	/** Numbers of instances whose constructor arguments are being written: nothing inside can refer to them. */
-	#open = new Set<number>();
 	#hasRefs = false;
+	readonly #classes: ClassRegistry;
+	readonly #isStrict: boolean;
+
+	/** @param isStrict refuses what would not come back as it was: instances of unknown classes, functions, symbols */
+	constructor(classes = new ClassRegistry(), isStrict = false) {
+		this.#classes = classes;
+		this.#isStrict = isStrict;
+	}
 
 	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
 		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
-		if (this.#busy) return new Encoder().encode(value);
+		if (this.#busy) return new Encoder(this.#classes, this.#isStrict).encode(value);
 		this.#busy = true;
 		this.#at = 0;
 		try {
@@ -51,7 +58,6 @@ export class Encoder {
 			this.#busy = false;
 			this.#hasRefs = false;
 			this.#count = 0;
-			this.#open.clear();
 			if (this.#seen.size > 0) this.#seen = new Map();
 		}
 	}
@@ -68,8 +74,8 @@ export class Encoder {
 		} else if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
 			layout = LAYOUT.object;
 			this.#number(value as object);
-			this.#writeEntries(value as Record<string, unknown>, storedKeys(value as Record<string, unknown>));
-		} else this.#write(typeof value === "function" || typeof value === "symbol" ? undefined : value);
+			this.#writeEntries(value as Record<string, unknown>, this.#storedKeys(value as Record<string, unknown>));
+		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
@@ -89,6 +95,7 @@ export class Encoder {
 				return value === null ? this.#byte(0xc0) : this.#writeObject(value);
 			default:
 				// Functions and symbols, where JSON would write null.
+				if (this.#isStrict) throw new Refusal(value);
 				return this.#byte(0xc0);
 		}
 	}
@@ -117,9 +124,16 @@ export class Encoder {
 	}
 
 	#writeMap(value: Record<string, unknown>): void {
-		const keys = storedKeys(value);
+		const keys = this.#storedKeys(value);
 		this.#mapHeader(keys.length);
 		this.#writeEntries(value, keys);
+	}
+
+	/** Own keys without those whose values JSON would leave out. */
+	#storedKeys(value: Record<string, unknown>): string[] {
+		const keys = Object.keys(value);
+		if (this.#isStrict || !keys.some((key) => isUnstorable(value[key]))) return keys;
+		return keys.filter((key) => !isUnstorable(value[key]));
 	}
 
 	#writeEntries(value: Record<string, unknown>, keys: string[]): void {
@@ -161,11 +175,11 @@ export class Encoder {
 		if (value instanceof RegExp) return this.#writeFields(TAG.regexp, [value.source, value.flags, value.lastIndex]);
 		if (value instanceof URL) return this.#writeFields(TAG.url, [value.href]);
 		if (value instanceof Error) return this.#writeError(value);
+		const registered = this.#classes.describe(value);
+		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
 		const described = describeInstance(value);
 		if (described === undefined) return this.#writeForeign(value, number);
-		this.#open.add(number);
 		this.#writeFields(described.tag, described.fields);
-		this.#open.delete(number);
 	}
 
 	#number(value: object): number {
@@ -175,6 +189,7 @@ export class Encoder {
 
 	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
 	#writeForeign(value: object, number: number): void {
+		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
 		const stand = standInFor(value);
 		if (stand !== value) {
 			// The stand-in, if it is an object, takes the number of the object it stands for.
@@ -231,7 +246,6 @@ export class Encoder {
 	}
 
 	#writeRef(number: number): void {
-		if (this.#open.has(number)) return this.#writeString("[Circular]");
 		this.#hasRefs = true;
 		this.#reserve(6);
 		this.#bytes[this.#at++] = 0xd6;
@@ -427,25 +441,57 @@ function isBuffer(value: ArrayBufferView): boolean {
 	return typeof Buffer !== "undefined" && Buffer.isBuffer(value);
 }
 
-/** Own keys without those whose values JSON would leave out, and without those UTF-8 can't hold. */
-function storedKeys(value: Record<string, unknown>): string[] {
-	const keys = Object.keys(value);
-	for (const key of keys) {
-		const type = typeof value[key];
-		if (type === "function" || type === "symbol")
-			return keys.filter((name) => typeof value[name] !== "function" && typeof value[name] !== "symbol");
-	}
-	return keys;
-}
-
 /** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
 function isSparse(value: unknown[]): boolean {
 	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
 	return false;
 }
 
-function explain(error: unknown, value: unknown): unknown {
+function isUnstorable(value: unknown): boolean {
+	return typeof value === "function" || typeof value === "symbol";
+}
+
+/** Something that strict mode does not store. */
+class Refusal extends Error {
+	readonly value: unknown;
+
+	constructor(value: unknown) {
+		const kind = typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
+		super(`${kind} would not come back as it was; register its class in \`classes\`, or turn \`strict\` off`);
+		this.value = value;
+	}
+}
+
+function explain(error: unknown, root: unknown): unknown {
 	if (error instanceof CheckpointError) return error;
+	const path = error instanceof Refusal ? (findPath(root, error.value) ?? "") : "";
 	const reason = error instanceof RangeError ? "it is nested too deeply" : (error as Error)?.message;
-	return new CheckpointError("UNSERIALIZABLE", `Can't store ${quote(value)}: ${reason}.`, { cause: error });
+	return new UnserializableError("the value", path, reason, { cause: error });
+}
+
+/** A value that has no bytes. */
+export class UnserializableError extends CheckpointError {
+	/** Leads to the culprit from the value that was to be encoded: `[3].metadata.fn`. */
+	readonly path: string;
+	readonly reason: string;
+
+	constructor(name: string, path: string, reason: string, options: ErrorOptions) {
+		super("UNSERIALIZABLE", `Can't store ${name}${path}: ${reason}.`, options);
+		this.path = path;
+		this.reason = reason;
+	}
+}
+
+function findPath(root: unknown, wanted: unknown, seen = new Set<unknown>()): string | undefined {
+	if (root === wanted) return "";
+	if (typeof root !== "object" || root === null || seen.has(root)) return undefined;
+	seen.add(root);
+	const entries: Iterable<[unknown, unknown]> =
+		root instanceof Map ? root : root instanceof Set ? [...root].entries() : Object.entries(root);
+	for (const [key, value] of entries) {
+		const rest = findPath(value, wanted, seen);
+		if (rest === undefined) continue;
+		return Array.isArray(root) || root instanceof Set || root instanceof Map ? `[${String(key)}]${rest}` : `.${String(key)}${rest}`;
+	}
+	return undefined;
 }

@@ -16,6 +16,7 @@ import {
 } from "@langchain/core/messages";
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
 import { DeltaSnapshot, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { CheckpointError } from "../errors.ts";
 import { TAG } from "./wire.ts";
 
 type Fields = Record<string, unknown>;
@@ -100,8 +101,38 @@ export function describeInstance(value: object): { tag: number; fields: readonly
 		kind = findKind(value);
 		kindByConstructor.set(constructor, kind);
 	}
-	if (kind === null) return undefined;
+	if (kind === null) return isLoadable(value) ? { tag: TAG.loadable, fields: [JSON.stringify(value)] } : undefined;
 	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
+}
+
+/**
+ * Modules of @langchain/core whose serializable classes are rebuilt by its own loader: building blocks of chains. Models,
+ * tracers, tools and whatever else could act on the world when it is built are not among them.
+ */
+const LOADABLE: ReadonlySet<unknown> = new Set(["prompts", "output_parsers", "runnables", "example_selectors"]);
+
+function isLoadable(value: object): boolean {
+	const { lc_serializable, lc_namespace } = value as Fields;
+	return lc_serializable === true && Array.isArray(lc_namespace) && lc_namespace[0] === "langchain_core" && LOADABLE.has(lc_namespace[1]);
+}
+
+/** Builds a LangChain object from its JSON, if every class it names is in the closed set. */
+export async function loadInstance(json: unknown): Promise<unknown> {
+	if (typeof json !== "string" || !namesOnlyLoadable(JSON.parse(json)))
+		throw new CheckpointError("CORRUPT", "A stored LangChain object names a class that is not in the closed set.");
+	const { load } = await import("@langchain/core/load");
+	return load(json);
+}
+
+function namesOnlyLoadable(value: unknown): boolean {
+	if (typeof value !== "object" || value === null) return true;
+	const { lc, id } = value as Fields;
+	if (lc !== undefined) {
+		const [root, module, ...rest] = Array.isArray(id) ? id : [];
+		const isMessage = module === "messages" && kindByName.has(rest.at(-1));
+		if (root !== "langchain_core" || !(LOADABLE.has(module) || isMessage)) return false;
+	}
+	return Object.values(value).every(namesOnlyLoadable);
 }
 
 /** The kind of the nearest class that is known: a subclass comes back as the class it extends. */
@@ -129,6 +160,11 @@ export function makeInstance(name: unknown, fields: unknown): object | undefined
 
 export function makeDeltaSnapshot(value: unknown): DeltaSnapshot {
 	return new DeltaSnapshot(value);
+}
+
+/** Whether LangGraph itself made it and takes it back as a plain object: Send, Command, Overwrite. */
+export function isLangGraphs(value: object): boolean {
+	return typeof (value as Fields).lg_name === "string" || Object.hasOwn(value, "__overwrite__");
 }
 
 /** What JSON would store in the place of an instance of an unknown class; the value itself if it has no say. */

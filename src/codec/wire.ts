@@ -48,6 +48,10 @@ export const TAG = {
 	langchain: 16,
 	/** value of a LangGraph DeltaSnapshot */
 	deltaSnapshot: 17,
+	/** name in the application's registry, what the class made of the instance */
+	registered: 18,
+	/** JSON of another LangChain object, for LangChain to load */
+	loadable: 19,
 } as const;
 
 export const TYPED_ARRAYS = [

@@ -63,6 +63,8 @@ const EXIT_STEPS = 1000;
  */
 export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W>): W[] {
 	const { child, channel, own = [] } = input;
+	const original = findOriginal(input);
+	if (original) return attributeWrites({ ...input, child: original, siblings: without(input.siblings, original) });
 	// What a run was told at its start is stored in one place.
 	if (child.source === "input" && own.length > 0) return [];
 	const heap = new WriteHeap(input);
@@ -169,23 +171,40 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	ofUpdate(): W[] {
-		const own = this.#writes.filter((write) => this.#isOwn(write));
-		const pending = [NULL_TASK, ...this.#tasks()]
-			.flatMap((task) => this.#visible(task))
-			.filter((write) => !this.#isLater(write));
-		if (this.#child.absorbed) return [...pending, ...own];
-		if (this.#isUnchanged()) return [];
-		if (own.length > 0) return own;
-		const update = this.#visible(this.#updateTask);
+		if (sameVersions(this.#parent.versions, this.#child.versions) && !this.#child.absorbed) return [];
+		const isKnown = this.#child.actor !== undefined;
+		const own = isKnown ? this.#writes.filter((write) => this.#isOwn(write)) : this.#visible(this.#updateTask);
+		const tasks = this.#tasks().flatMap((task) => this.#visible(task));
+		const commands = this.#visible(NULL_TASK);
+		const pending = [...commands, ...tasks].filter((write) => !this.#isLater(write));
+		// An update as the end stores nothing of its own, and raises the versions of what it takes over.
+		const isEnd = own.length === 0 && isKnown;
+		if (this.#child.absorbed && !isEnd) return [...pending, ...own];
+		const left = tasks.length === 0 && this.#wasHead() ? commands.filter((write) => this.#isLeft(write)) : [];
+		if (this.#isUnchanged()) return left;
+		if (own.length > 0) return [...left, ...own];
+		const update = this.#child.absorbed ? [] : this.#visible(this.#updateTask);
 		return update.length > 0 ? update : pending;
 	}
 
-	/** Every applied write raises the version. A checkpoint without any versions was not made by a graph. */
+	/** An update of the head does not name it, as a rule, and then core adds what a `Command` had left pending there. */
+	#wasHead(): boolean {
+		return this.#siblings.every((other) => other.id > this.#child.id);
+	}
+
+	#isLeft(command: W): boolean {
+		return command.actor !== undefined && this.#madeBy(command) === undefined && !this.#isLater(command);
+	}
+
+	/**
+	 * Every applied write raises the version, though not above that which the parent got when it was put again after the
+	 * child. A channel without any version was not written by a graph, as far as it is known who wrote it.
+	 */
 	#isUnchanged(): boolean {
-		const { source, versions } = this.#child;
-		if (source === "loop" && Object.keys(versions).length === 0) return false;
+		const { source, versions, actor } = this.#child;
+		if (source === "loop" && actor === undefined && versions[this.#channel] === undefined) return false;
 		if (versions[this.#channel] !== this.#parent.versions[this.#channel]) return false;
-		return source !== "loop" || !this.#writes.some((w) => this.#isOwn(w) && w.channel === this.#channel);
+		return !this.#writes.some((write) => write.channel === this.#channel && this.#isOwn(write));
 	}
 
 	#isOwn(write: W): boolean {
@@ -239,10 +258,12 @@ class WriteHeap<W extends StoredWrite> {
 	#exitWrites(): W[] {
 		const last = this.#child.step ?? Infinity;
 		const inRange = this.#writes.filter((w) => this.#isExit(w.taskId) && this.#exitStep(w.taskId) <= last);
-		const own = this.#writes.filter((write) => this.#isOwn(write) && (inRange.includes(write) || this.#isExitNull(write)));
+		const exit = this.#writes.filter((write) => inRange.includes(write) || this.#isExitNull(write));
+		const own = exit.filter((write) => this.#isOwn(write));
 		if (own.some((write) => inRange.includes(write))) return own.filter((write) => !this.#isStale(write, own));
+		if (inRange.length === 0) return [];
 		const known = this.#child.actor !== undefined && inRange.every((write) => write.actor !== undefined);
-		return known ? [] : visibleWrites(inRange);
+		return known ? [] : visibleWrites(exit);
 	}
 
 	#exitStep(task: string): number {
@@ -292,16 +313,25 @@ export function findOriginal(input: {
 }): PathCheckpoint | undefined {
 	const { child, parent, siblings } = input;
 	if (child.source !== "fork" || (parent && child.step === (parent.step ?? -2) + 1)) return undefined;
+	return findCopied(child, siblings);
+}
+
+/** The checkpoint that a `__copy__` was made of, among the others with the same parent. */
+export function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoint[]): PathCheckpoint | undefined {
 	const candidates = siblings
-		.filter((other) => other.id < child.id && other.step === (child.step ?? 0) - 1)
-		.filter((other) => sameVersions(other.versions, child.versions))
+		.filter((other) => other.id < copy.id && other.step === (copy.step ?? 0) - 1)
 		.sort((a, b) => (a.id < b.id ? 1 : -1));
-	return candidates.find((other) => other.actor === child.actor) ?? candidates[0];
+	const known = candidates.find((other) => other.actor !== undefined && other.actor === copy.actor);
+	return known ?? candidates.find((other) => sameVersions(other.versions, copy.versions));
 }
 
 function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
 	const keys = Object.keys(a);
 	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+function without<T>(items: readonly T[], item: T): T[] {
+	return items.filter((other) => other !== item);
 }
 
 /** Of several writes of one task with the same index, the first. Expects them in order. */

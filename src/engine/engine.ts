@@ -6,14 +6,16 @@ import {
 	WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
 import type { Codec, Encoded } from "../codec/codec.ts";
+import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
-import type { BlobRow, CheckpointKey, FoundCheckpoint, Storage, WriteRow } from "../storage/storage.ts";
+import type { BlobRow, CheckpointKey, FoundCheckpoint, NewWrite, Storage, WriteRow } from "../storage/storage.ts";
 import { type Blob, Blobs } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Cell, type Head, packHead, unpackHead } from "./head.ts";
 import { Lru } from "./lru.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
+import { findOrigin, rebuildableChannels } from "./origin.ts";
 
 /** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 64;
@@ -36,11 +38,16 @@ export interface PutInput {
 	readonly checkpoint: Checkpoint;
 	readonly metadata: CheckpointMetadata;
 	readonly newVersions: Readonly<Record<string, string | number>>;
+	/** Names the run or state update that calls, where that is known. */
+	readonly actor: number | undefined;
+	/** The checkpoint that this one is a copy of, where that is known. */
+	readonly copyOf?: string | undefined;
 }
 
 export interface PutWritesInput {
 	readonly key: CheckpointKey;
 	readonly runId: string | undefined;
+	readonly actor: number;
 	readonly taskId: string;
 	readonly writes: readonly (readonly [channel: string, value: unknown])[];
 }
@@ -121,10 +128,13 @@ export class Engine {
 		const encodedMetadata = this.#encode("metadata", metadata);
 		let drafts = await settle(pending);
 		const head = { v, ts, ...versions, metadata: await encodedMetadata };
+		const mayRebuild = rebuildableChannels(versions.versions, checkpoint.channel_values).length > 0;
 		for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 			base ??= (await this.#loadView(baseKey)) ?? (await this.#loadView(key));
 			const placed = await this.#place(input, drafts, base);
-			const full = { ...head, manifest: placed.manifest };
+			const { manifest } = placed;
+			const origin = mayRebuild ? await findOrigin(this, input, row, { ...head, manifest }, base?.head) : undefined;
+			const full = { ...head, origin, manifest };
 			const packed = packHead(full);
 			const stored = await this.storage.put({
 				threadId: key.threadId,
@@ -151,9 +161,9 @@ export class Engine {
 	/** An error names the channel whose value it was. */
 	#encode(channel: string, value: unknown): Encoded | Promise<Encoded> {
 		const explain = (cause: unknown): never => {
-			if (cause instanceof CheckpointError && cause.code !== "UNSERIALIZABLE") throw cause;
-			const reason = cause instanceof Error ? cause.message : String(cause);
-			throw new CheckpointError("UNSERIALIZABLE", `Can't store channel "${channel}": ${reason}`, { cause });
+			const { path = "", reason = cause instanceof Error ? cause.message : String(cause) } =
+				cause instanceof UnserializableError ? cause : {};
+			throw new UnserializableError(channel, path, reason, { cause });
 		};
 		try {
 			const encoded = this.codec.encode(value);
@@ -235,18 +245,19 @@ export class Engine {
 		}
 	}
 
-	async putWrites({ key, runId, taskId, writes }: PutWritesInput): Promise<void> {
+	async putWrites({ key, runId, actor, taskId, writes }: PutWritesInput): Promise<void> {
 		const pending = writes.map(([channel, value], position) => {
 			const special = specialIndex(channel);
 			return { channel, special, position, encoded: this.#encode(channel, value) };
 		});
-		const replaceWrites = pending.every(({ special }) => special !== undefined);
+		const isAllSpecial = pending.every(({ special }) => special !== undefined);
 		const encoded = await settle(pending.map(({ encoded }) => encoded));
 		const blobs: BlobRow[] = [];
-		const rows: WriteRow[] = [];
+		const rows: NewWrite[] = [];
 		for (const { channel, special, position } of pending) {
 			const { type, bytes } = encoded[position] as Encoded;
-			const row = { ...key, taskId, idx: special ?? position, channel, runId };
+			const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
+			const row = { ...key, taskId, idx: special ?? position, channel, runId, actor, conflict } as const;
 			// One that may be replaced stands in its row, so that nothing is left over when it is.
 			if (bytes.length <= INLINE_WRITE_BYTES || special !== undefined) rows.push({ ...row, type, value: bytes });
 			else {
@@ -256,7 +267,7 @@ export class Engine {
 			}
 		}
 		const fresh = await this.blobs.nextId();
-		await this.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows, replaceWrites });
+		await this.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows });
 	}
 
 	get(key: CheckpointKey): Promise<StoredCheckpoint | undefined> {
@@ -396,7 +407,7 @@ export class Engine {
 			parentId,
 			checkpoint,
 			metadata: (await this.decodeCell(row, "metadata", head.metadata, blobs)) as CheckpointMetadata,
-			pendingWrites: await this.#decodeWrites(writes, blobs),
+			pendingWrites: await this.#decodeWrites(visibleWrites(writes), blobs),
 		};
 	}
 
@@ -479,7 +490,12 @@ export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> 
 }
 
 function compareWrites(a: WriteRow, b: WriteRow): number {
-	return a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx;
+	return a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx || a.generation - b.generation;
+}
+
+/** Of several with the same task and index, the first. Expects them sorted. */
+function visibleWrites(rows: readonly WriteRow[]): WriteRow[] {
+	return rows.filter(({ taskId, idx }, i) => taskId !== rows[i - 1]?.taskId || idx !== rows[i - 1]?.idx);
 }
 
 /** Waits only if there is something to wait for. */

@@ -6,6 +6,16 @@ import { CheckpointError } from "../errors.ts";
 /** Where a value is: in a blob, or right here. */
 export type Cell = number | Encoded;
 
+/** How a checkpoint came to be, for the attribution of writes. */
+export interface Origin {
+	/** Names the run or state update that put it, where that is known. */
+	readonly actor: number | undefined;
+	/** Whether an update took over tasks of its parent that had finished. */
+	readonly absorbed: boolean;
+	/** The runs that put it again later. */
+	readonly again: readonly number[];
+}
+
 /** All of a checkpoint but its identity. */
 export interface Head {
 	readonly v: number;
@@ -13,6 +23,8 @@ export interface Head {
 	readonly versions: Readonly<Record<string, string | number>>;
 	readonly seen: Readonly<Record<string, Readonly<Record<string, string | number>>>>;
 	readonly metadata: Encoded;
+	/** `undefined` where no channel can be rebuilt from writes. */
+	readonly origin: Origin | undefined;
 	/** Channel to value, in the order of `channel_values`. A channel that is not here has no value. */
 	readonly manifest: ReadonlyMap<string, Cell>;
 }
@@ -20,15 +32,20 @@ export interface Head {
 const encoder = new Encoder();
 const decoder = new Decoder();
 
-/** `[v, ts, versions, seen, metadata cell, channel, cell, channel, cell...]` in the codec's own format. */
+/**
+ * `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]` in the codec's own format; an origin
+ * is null or `[actor, absorbed, actors that put it again...]`.
+ */
 export function packHead(head: Head): Uint8Array {
-	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata)];
+	const { origin } = head;
+	const made = origin === undefined ? null : [origin.actor, origin.absorbed, ...origin.again];
+	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata), made];
 	for (const [channel, cell] of head.manifest) fields.push(channel, packCell(cell));
 	return encoder.encode(fields);
 }
 
 export function unpackHead(bytes: Uint8Array): Head {
-	const [v, ts, versions, seen, metadata, ...rest] = unpackList(bytes);
+	const [v, ts, versions, seen, metadata, made, ...rest] = unpackList(bytes);
 	const manifest = new Map<string, Cell>();
 	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
 	return {
@@ -37,6 +54,7 @@ export function unpackHead(bytes: Uint8Array): Head {
 		versions: versions as Head["versions"],
 		seen: seen as Head["seen"],
 		metadata: unpackCell(metadata) as Encoded,
+		origin: Array.isArray(made) ? { actor: made[0], absorbed: made[1], again: made.slice(2) } : undefined,
 		manifest,
 	};
 }

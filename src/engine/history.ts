@@ -1,8 +1,9 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
-import { attributeWrites } from "./attribution.ts";
+import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
 import { cacheKey, type Engine, groupWrites, unpackRow, writeCell } from "./engine.ts";
 import { type Cell, type Head, packCell, packList, unpackCell, unpackList } from "./head.ts";
+import { pathCheckpoint } from "./origin.ts";
 
 /** Rows of a path that are read at a time. */
 const PATH_PAGE = 256;
@@ -47,79 +48,121 @@ async function resolve(
 	return engine.storage.getLatest(threadId, ns);
 }
 
+/** A checkpoint on the way to the ancestors. */
+interface Step {
+	readonly row: FoundCheckpoint;
+	readonly head: Head;
+	readonly checkpoint: PathCheckpoint;
+	readonly writes: readonly WriteRow[];
+	readonly children: readonly PathCheckpoint[];
+	/** What was recorded when its ancestors were deleted. */
+	readonly bases: ReadonlyMap<string, RawHistory>;
+}
+
 /**
  * The raw histories of these channels at a checkpoint.
  *
  * From the checkpoint to its ancestors, until each channel has met a value to start from, or what was recorded when
  * its ancestors were deleted.
+ *
+ * @param options.withoutOwn leaves out the writes at the checkpoint itself that are part of its value
  */
 export async function walk(
 	engine: Engine,
 	key: CheckpointKey,
 	channels: readonly string[],
+	options: { withoutOwn?: boolean } = {},
 ): Promise<Map<string, RawHistory>> {
-	const open = new Map(channels.map((channel) => [channel, [] as RawHistory["writes"][number][][]]));
+	const open = new Set(channels);
+	/** Newest first. */
+	const found = new Map(channels.map((channel) => [channel, [] as WriteRow[][]]));
 	const done = new Map<string, RawHistory>();
 	const finish = (channel: string, seed: Cell | undefined, first: RawHistory["writes"] = []) => {
-		const newestFirst = open.get(channel) ?? [];
-		done.set(channel, { seed, writes: [...first, ...newestFirst.reverse().flat()] });
+		const writes = (found.get(channel) ?? []).reverse().flat();
+		const later = writes.map((write) => ({ taskId: write.taskId, cell: writeCell(write) }));
+		done.set(channel, { seed, writes: [...first, ...later] });
 		open.delete(channel);
 	};
-	let child: { row: FoundCheckpoint; head: Head } | undefined;
-	const visited = new Set<string>();
-	for (let next: CheckpointKey | undefined = key; next !== undefined && open.size > 0; ) {
-		const path = await engine.storage.getPath(next, PATH_PAGE);
-		const bases = groupBases(await engine.storage.getDeltaBases(path));
-		const writes = groupWrites(await engine.storage.getWrites(path));
-		for (const row of path) {
-			if (visited.has(row.id)) return finishAll(open, finish, done);
-			visited.add(row.id);
-			const head = unpackRow(row);
-			for (const channel of [...open.keys()]) {
-				if (child !== undefined) {
-					const here = writes.get(cacheKey(row)) ?? [];
-					open.get(channel)?.push(attributed(row, head, child, channel, here));
-					const seed = head.manifest.get(channel);
-					if (seed !== undefined) {
-						finish(channel, seed);
-						continue;
-					}
-				}
-				const base = bases.get(cacheKey(row))?.get(channel);
-				if (base !== undefined) finish(channel, base.seed, base.writes);
+	const path = new Path(engine, key);
+	for (let i = 0; open.size > 0; i++) {
+		const step = await path.at(i);
+		if (step === undefined) break;
+		const parent = await path.at(i + 1);
+		const grandparent = await path.at(i + 2);
+		// A run that goes back in time may file what was pending there once more under the fork that it makes.
+		const isFork = parent?.row.source === "fork";
+		const inherited = new Set(isFork ? grandparent?.writes.map(({ taskId }) => taskId) : []);
+		const siblings = parent?.children.filter(({ id }) => id !== step.row.id) ?? [];
+		const orphans = parent === undefined ? await readOrphans(engine, step) : [];
+		for (const channel of [...open]) {
+			const newer = i === 0 ? undefined : (await path.at(i - 1))?.checkpoint;
+			const { checkpoint } = step;
+			const own = attributeOwnWrites({ checkpoint, child: newer, channel, writes: step.writes });
+			const parts = found.get(channel) ?? [];
+			if (i > 0 || !options.withoutOwn) parts.push(own);
+			const recorded = step.bases.get(channel);
+			if (recorded !== undefined) finish(channel, recorded.seed, recorded.writes);
+			else if (parent === undefined) parts.push(attributeOrphans({ root: checkpoint, channel, writes: orphans }));
+			else {
+				const { writes } = parent;
+				const input = { parent: parent.checkpoint, child: checkpoint, siblings, channel, writes, own, inherited };
+				parts.push(attributeWrites(input));
+				const seed = parent.head.manifest.get(channel);
+				if (seed !== undefined) finish(channel, seed);
 			}
-			child = { row, head };
 		}
-		const last = path.at(-1);
-		next = path.length < PATH_PAGE || last?.parentId === undefined ? undefined : { ...key, id: last.parentId };
 	}
-	return finishAll(open, finish, done);
-}
-
-function finishAll(
-	open: ReadonlyMap<string, unknown>,
-	finish: (channel: string, seed: undefined) => void,
-	done: Map<string, RawHistory>,
-): Map<string, RawHistory> {
-	for (const channel of [...open.keys()]) finish(channel, undefined);
+	for (const channel of [...open]) finish(channel, undefined);
 	return done;
 }
 
-function attributed(
-	row: FoundCheckpoint,
-	head: Head,
-	child: { row: FoundCheckpoint; head: Head },
-	channel: string,
-	writes: readonly WriteRow[],
-): RawHistory["writes"][number][] {
-	const made = attributeWrites({
-		parent: { id: row.id, source: row.source, step: row.step, versions: head.versions },
-		child: { id: child.row.id, source: child.row.source, step: child.row.step, versions: child.head.versions },
-		siblings: [],
-		channel,
-		writes,
-	});
-	return made.map((write) => ({ taskId: write.taskId, cell: writeCell(write) }));
+async function readOrphans(engine: Engine, { row }: Step): Promise<(WriteRow & { checkpointId: string })[]> {
+	const orphans = await engine.storage.getOrphanWrites(row.threadId, row.ns, row.id);
+	return orphans.map((write) => ({ ...write, checkpointId: write.id }));
+}
+
+/** A checkpoint and its ancestors, read as they are asked for. */
+class Path {
+	readonly #engine: Engine;
+	readonly #steps: Step[] = [];
+	readonly #visited = new Set<string>();
+	#next: CheckpointKey | undefined;
+
+	constructor(engine: Engine, key: CheckpointKey) {
+		this.#engine = engine;
+		this.#next = key;
+	}
+
+	/** The ancestor that many generations up; `undefined` past the last one. */
+	async at(index: number): Promise<Step | undefined> {
+		while (this.#steps.length <= index && this.#next !== undefined) await this.#readPage(this.#next);
+		return this.#steps[index];
+	}
+
+	async #readPage(key: CheckpointKey): Promise<void> {
+		const { storage } = this.#engine;
+		const rows = (await storage.getPath(key, PATH_PAGE)).filter(({ id }) => !this.#visited.has(id));
+		const ids = rows.map(({ id }) => id);
+		const bases = groupBases(await storage.getDeltaBases(rows));
+		const writes = groupWrites(await storage.getWrites(rows));
+		const children = new Map(ids.map((id) => [id, [] as PathCheckpoint[]]));
+		for (const child of await storage.getChildren(key.threadId, key.ns, ids))
+			children.get(child.parentId as string)?.push(pathCheckpoint(child));
+		for (const row of rows) {
+			this.#visited.add(row.id);
+			const head = unpackRow(row);
+			this.#steps.push({
+				row,
+				head,
+				checkpoint: pathCheckpoint(row, head),
+				writes: writes.get(cacheKey(row)) ?? [],
+				children: children.get(row.id) ?? [],
+				bases: bases.get(cacheKey(row)) ?? new Map(),
+			});
+		}
+		const parentId = rows.length < PATH_PAGE ? undefined : rows.at(-1)?.parentId;
+		this.#next = parentId === undefined ? undefined : { ...key, id: parentId };
+	}
 }
 
 function groupBases(

@@ -110,7 +110,7 @@ export class Maintenance {
 		if (upTo === undefined && !latestOnly) return undefined;
 		const rows = await this.#rows(threadId);
 		const kept = upTo === undefined ? newestOfEach(rows, 1) : this.#upTo(threadId, rows, upTo);
-		const { relink, deltaBases } = await planRetention(this.#engine, rows, kept, []);
+		const { relink, deltaBases } = await planRetention(this.#engine, rows, kept, [], true);
 		const parents = new Map(relink.map(({ key, parentId }) => [cacheKey(key), parentId]));
 		const checkpoints = kept.map((key) => {
 			const id = cacheKey(key);

@@ -3,6 +3,7 @@ import type { DeltaBaseRow, FoundCheckpoint, RemoveBatch, WriteKey } from "../st
 import { cacheKey, type Engine, unpackRow } from "./engine.ts";
 import { packHistory, walk } from "./history.ts";
 import { readOldSends } from "./old-sends.ts";
+import { isInternal } from "./origin.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
@@ -16,26 +17,37 @@ export interface RetentionPlan {
  *
  * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
  * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
+ *
+ * @param isPartialCopy writes that belong to no row stay behind too
  */
 export async function planRetention(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
 	kept: readonly FoundCheckpoint[],
 	removedWrites: readonly WriteKey[],
+	isPartialCopy = false,
 ): Promise<RetentionPlan> {
 	const byKey = new Map(rows.map((row) => [cacheKey(row), row]));
 	const keptKeys = new Set(kept.map(cacheKey));
 	const removed = rows.filter((row) => !keptKeys.has(cacheKey(row)));
 	const parentKey = (row: FoundCheckpoint) =>
 		row.parentId === undefined ? undefined : cacheKey({ ...row, id: row.parentId });
-	const disturbed = new Set([...removed.map(parentKey), ...removed.map(cacheKey), ...removedWrites.map(cacheKey)]);
+	// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
+	const changed = new Set([...removed.map(cacheKey), ...removedWrites.map(cacheKey)]);
+	const isDisturbed = (row: FoundCheckpoint) => {
+		const parent = byKey.get(parentKey(row) ?? "");
+		if (parent === undefined) return isPartialCopy;
+		return changed.has(cacheKey(parent)) || changed.has(parentKey(parent) ?? "") || losesChild.has(cacheKey(parent));
+	};
+	const losesChild = new Set(removed.map(parentKey));
 
 	const relink: { key: FoundCheckpoint; parentId: string | undefined }[] = [];
 	const deltaBases: DeltaBaseRow[] = [];
 	for (const row of kept) {
+		if (!isDisturbed(row)) continue;
 		const parent = parentKey(row);
-		if (parent === undefined || !disturbed.has(parent)) continue;
-		if (byKey.has(parent) && !keptKeys.has(parent)) relink.push({ key: row, parentId: nearestKept(row) });
+		if (parent !== undefined && byKey.has(parent) && !keptKeys.has(parent))
+			relink.push({ key: row, parentId: nearestKept(row) });
 		deltaBases.push(...(await recordHistory(engine, row, byKey)));
 	}
 	return { removed, relink, deltaBases };
@@ -60,7 +72,7 @@ async function recordHistory(
 ): Promise<DeltaBaseRow[]> {
 	const channels = await deltaChannels(engine, row, byKey);
 	const { threadId, ns, id } = row;
-	const histories = await walk(engine, row, channels);
+	const histories = await walk(engine, row, channels, { withoutOwn: true });
 	if (unpackRow(row).v < 4) {
 		const sends = (await readOldSends(engine, [row])).get(cacheKey(row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
@@ -91,7 +103,7 @@ async function deltaChannels(
 		if (counters.length > 0) break;
 		at = at.parentId === undefined ? undefined : byKey.get(cacheKey({ ...at, id: at.parentId }));
 	}
-	return [...names].filter((name) => !head.manifest.has(name) && !/^(__|branch:to:|join:)/.test(name));
+	return [...names].filter((name) => !head.manifest.has(name) && !isInternal(name));
 }
 
 async function countersOf(engine: Engine, row: FoundCheckpoint): Promise<string[]> {

@@ -10,12 +10,13 @@ import {
 	type PendingWrite,
 	type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
+import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
 import { Engine, type StoredCheckpoint } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { Maintenance } from "../engine/maintenance.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
+import { Actors } from "./actors.ts";
 import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeConfig } from "./config.ts";
 import { matchesFilter } from "./filter.ts";
 import { checkOptions, readKeepLast, readLimit } from "./options.ts";
@@ -33,7 +34,7 @@ import type {
 const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
 
 /** What every saver can be told. */
-export interface SaverOptions {
+export interface SaverOptions extends CodecOptions {
 	/** Stores values in its own way instead of the built-in codec's. */
 	serde?: SerializerProtocol;
 	/** How many bytes of recent states are kept in memory. Default 32 MiB. */
@@ -49,13 +50,18 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #engine: Engine;
 	readonly #maintenance: Maintenance;
 	readonly #storage: Storage;
+	readonly #actors = new Actors();
+	/** LangGraph copies a checkpoint by a put with the very `parentConfig` of the tuple that it copies. */
+	readonly #tuples = new WeakMap<object, string>();
 	/** Calls that were accepted and are not done. */
 	readonly #running = new Set<Promise<unknown>>();
 	#isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
-		super(options.serde ?? new DeltaSerializer());
-		const codec = options.serde === undefined ? new DeltaCodec() : new SerdeCodec(options.serde);
+		const { serde } = options;
+		const builtIn = new DeltaCodec(options);
+		super(serde ?? new DeltaSerializer(builtIn));
+		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
 		this.#storage = storage;
 		this.#engine = new Engine(storage, codec, options.cacheBytes ?? DEFAULT_CACHE_BYTES);
 		this.#maintenance = new Maintenance(this.#engine);
@@ -72,7 +78,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			if (threadId === undefined) return undefined;
 			return id === undefined ? this.#engine.getLatest(threadId, ns) : this.#engine.get({ threadId, ns, id });
 		});
-		return stored && toTuple(stored);
+		return stored && this.#toTuple(stored);
 	}
 
 	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -83,7 +89,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (limit <= 0) return;
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
-		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts })) yield toTuple(stored);
+		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts })) yield this.#toTuple(stored);
 	}
 
 	override async put(
@@ -98,7 +104,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			throw new CheckpointError("INVALID_CONFIG", `put needs a checkpoint with an id, got ${quote(checkpoint?.id)}.`);
 		const key = { threadId, ns, id };
 		const runId = readRunId(config, metadata as { run_id?: unknown });
-		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {} };
+		const actor = this.#actorOf(config, metadata);
+		const copyOf = this.#tuples.get(config);
+		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {}, actor, copyOf };
 		await this.#run(() => this.#engine.put(input));
 		return writeConfig(key);
 	}
@@ -107,7 +115,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
 			throw new CheckpointError("INVALID_CONFIG", "putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.");
-		const input = { key: { threadId, ns, id }, runId: readRunId(config), taskId: String(taskId), writes };
+		const actor = this.#actors.numberOf(config);
+		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
 		await this.#run(() => this.#engine.putWrites(input));
 	}
 
@@ -238,10 +247,21 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	#checkOpen(): void {
 		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 	}
-}
 
-function toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
-	const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
-	if (parentId !== undefined) tuple.parentConfig = writeConfig({ ...key, id: parentId });
-	return tuple;
+	/** Steps and updates follow writes of the same run or update; if there were none, the caller is not LangGraph. */
+	#actorOf(config: RunnableConfig, metadata: CheckpointMetadata | undefined): number | undefined {
+		const follows = metadata?.source === "loop" || metadata?.source === "update";
+		const actor = follows ? this.#actors.knownNumberOf(config) : this.#actors.numberOf(config);
+		if (metadata?.source === "update") this.#actors.end(config);
+		return actor;
+	}
+
+	#toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
+		const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
+		if (parentId !== undefined) {
+			tuple.parentConfig = writeConfig({ ...key, id: parentId });
+			this.#tuples.set(tuple.parentConfig, key.id);
+		}
+		return tuple;
+	}
 }

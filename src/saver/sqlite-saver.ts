@@ -23,7 +23,7 @@ export interface SqliteSaverOptions extends SaverOptions {
 export class SqliteSaver extends DeltaSaver {
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
-		checkOptions("SqliteSaver", options, ["serde", "cacheBytes", "busyTimeout"]);
+		checkOptions("SqliteSaver", options, ["serde", "classes", "strict", "cacheBytes", "busyTimeout"]);
 		super(storageFor(database, options.busyTimeout ?? 10_000), options);
 	}
 

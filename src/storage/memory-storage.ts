@@ -5,6 +5,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -38,13 +39,25 @@ class Namespace {
 		this.deltaBases.delete(id);
 	}
 
-	/** Answers whether the write was taken. */
-	addWrite(write: WriteRow, replace: boolean): boolean {
-		const key = writeKey(write);
-		const writes = getOrAdd(this.writes, write.id, () => new Map<string, WriteRow>());
-		if (!replace && writes.has(key)) return false;
-		writes.set(key, write);
-		return true;
+	addWrite(write: WriteRow): void {
+		getOrAdd(this.writes, write.id, () => new Map<string, WriteRow>()).set(writeKey(write), write);
+	}
+
+	/** Answers the values of the writes that were dropped. */
+	putWrites(writes: readonly NewWrite[]): Set<unknown> {
+		const dropped = new Set<unknown>();
+		const [first] = writes;
+		if (first === undefined) return dropped;
+		const before = [...(this.writes.get(first.id)?.values() ?? [])].filter(({ taskId }) => taskId === first.taskId);
+		const generation = before.reduce((next, write) => Math.max(next, write.generation + 1), 0);
+		for (const { conflict, ...write } of writes) {
+			const row = { ...write, generation: conflict === "add" ? generation : 0 };
+			const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
+			const isTaken = isKnown || this.writes.get(write.id)?.has(writeKey(row));
+			if (isTaken && conflict !== "replace") dropped.add(write.value);
+			else this.addWrite(row);
+		}
+		return dropped;
 	}
 
 	addDeltaBase(row: DeltaBaseRow): void {
@@ -134,6 +147,12 @@ export class MemoryStorage implements Storage {
 		]);
 	}
 
+	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
+		const namespace = this.#namespace(threadId, ns);
+		const orphans = [...(namespace?.writes ?? [])].filter(([id]) => id < before && !namespace?.rows.has(id));
+		return orphans.flatMap(([, writes]) => [...writes.values()]);
+	}
+
 	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
 		return [...this.#namespaces({ threadId })].flatMap((namespace) => [...allWrites(namespace)]);
 	}
@@ -206,9 +225,7 @@ export class MemoryStorage implements Storage {
 			this.#threads.set(batch.threadId, thread);
 		}
 		const { family } = thread;
-		const dropped = new Set<unknown>();
-		for (const write of batch.writes)
-			if (!addNamespace(thread, write.ns).addWrite(write, batch.replaceWrites === true)) dropped.add(write.value);
+		const dropped = addNamespace(thread, batch.writes[0]?.ns ?? batch.checkpoint?.ns ?? "").putWrites(batch.writes);
 		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
 		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
 		return { family, stamp: thread.stamp, replaced };
@@ -251,7 +268,7 @@ export class MemoryStorage implements Storage {
 			const row = from.rows.get(id);
 			if (row !== undefined) to.add({ ...row, threadId, parentId });
 			const writes = [...(from.writes.get(id)?.values() ?? [])];
-			for (const write of writes) to.addWrite({ ...write, threadId }, true);
+			for (const write of writes) to.addWrite({ ...write, threadId });
 			for (const base of from.deltaBases.get(id)?.values() ?? []) to.addDeltaBase({ ...base, threadId });
 			countRows(copied, [row], writes);
 		};
@@ -328,8 +345,8 @@ function describeThread(threadId: string, thread: Thread): ThreadRow {
 	return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head };
 }
 
-function writeKey({ taskId, idx }: { taskId: string; idx: number }): string {
-	return `${idx} ${taskId}`;
+function writeKey({ taskId, idx, generation }: { taskId: string; idx: number; generation: number }): string {
+	return `${idx} ${generation} ${taskId}`;
 }
 
 function* allWrites(namespace: Namespace): Generator<WriteRow> {

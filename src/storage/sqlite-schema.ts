@@ -32,6 +32,7 @@ const MIGRATIONS: readonly string[] = [
 		head BLOB NOT NULL
 	) STRICT;
 	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);
+	CREATE INDEX delta_checkpoint_parent ON delta_checkpoint (thread, ns, parent);
 	CREATE INDEX delta_checkpoint_run ON delta_checkpoint (run_id) WHERE run_id IS NOT NULL;
 
 	CREATE TABLE delta_blob (
@@ -48,12 +49,14 @@ const MIGRATIONS: readonly string[] = [
 		ns TEXT NOT NULL,
 		checkpoint ANY NOT NULL,
 		task ANY NOT NULL,
+		generation INTEGER NOT NULL,
 		idx INTEGER NOT NULL,
 		channel TEXT NOT NULL,
 		run_id TEXT,
+		actor INTEGER,
 		type TEXT,
 		value ANY NOT NULL,
-		PRIMARY KEY (thread, ns, checkpoint, task, idx)
+		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX delta_write_run ON delta_write (run_id) WHERE run_id IS NOT NULL;
 

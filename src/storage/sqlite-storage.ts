@@ -9,6 +9,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -41,9 +42,11 @@ interface SqlWrite {
 	ns: string;
 	checkpoint: PackedId;
 	task: PackedId;
+	generation: number;
 	idx: number;
 	channel: string;
 	run_id: string | null;
+	actor: number | null;
 	type: string | null;
 	value: StoredValue;
 }
@@ -61,7 +64,7 @@ interface SqlThread {
 
 const CHECKPOINT = `SELECT thread_id, stamp, ns, id, parent, run_id, source, step, c.head
 	FROM delta_thread t JOIN delta_checkpoint c ON c.thread = t.pk`;
-const WRITE = `SELECT thread_id, ns, checkpoint, task, idx, channel, run_id, type, value
+const WRITE = `SELECT thread_id, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
 	FROM delta_thread t JOIN delta_write w ON w.thread = t.pk`;
 const BASE = "SELECT thread_id, ns, checkpoint, channel, data FROM delta_thread t JOIN delta_base b ON b.thread = t.pk";
 const THREAD = "SELECT * FROM delta_thread";
@@ -89,17 +92,19 @@ const SQL = {
 	getWrites: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
 	getThreadWrites: `${WRITE} WHERE thread_id = ?`,
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	keepWrite: "INSERT INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-	replaceWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND idx = ?
+	getWritesBefore: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint < ?`,
+	getTaskWrites: `SELECT generation, idx FROM delta_write
+		WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
+	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?
 		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
 	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?
 		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
 	removeAllWrites: `DELETE FROM delta_write WHERE thread = ?
 		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	copyWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, idx, channel, run_id, type, value
+	copyWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
 		FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?`,
-	copyAllWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, idx, channel, run_id, type, value
+	copyAllWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
 		FROM delta_write WHERE thread = ?`,
 
 	getBases: `${BASE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
@@ -230,6 +235,15 @@ export class SqliteStorage implements Storage {
 		);
 	}
 
+	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
+		return this.#use((sql) => {
+			// Ids in their packed form sort as they do in full, but before or after those that can't be packed.
+			const rows = sql.getWritesBefore.all(threadId, ns, packId(before)).map(toWrite);
+			const isOrphan = ({ id }: WriteRow) => id < before && sql.getCheckpoint.get(threadId, ns, id) === undefined;
+			return rows.filter(isOrphan);
+		});
+	}
+
 	getThreadWrites(threadId: string): Promise<WriteRow[]> {
 		return this.#use((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
 	}
@@ -298,10 +312,7 @@ export class SqliteStorage implements Storage {
 		return this.#change((sql) => {
 			const thread = this.#threadFor(sql, batch);
 			if (thread === undefined) return undefined;
-			const putWrite = batch.replaceWrites ? sql.replaceWrite : sql.keepWrite;
-			const dropped = new Set<unknown>();
-			for (const row of batch.writes)
-				if (putWrite.run(...writeParameters(thread.pk, row)).changes === 0) dropped.add(row.value);
+			const dropped = putWrites(sql, thread.pk, batch.writes);
 			for (const { id, base, type, data } of batch.blobs)
 				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
 			const replaced = batch.checkpoint !== undefined && putCheckpoint(sql, thread, batch.checkpoint, batch.now);
@@ -330,8 +341,8 @@ export class SqliteStorage implements Storage {
 				removed.writes(sql.removeWrites.all(pk, ns, packId(id)));
 				sql.removeBases.run(pk, ns, packId(id));
 			}
-			for (const { ns, id, taskId, idx } of batch.writes)
-				removed.writes(sql.removeWrite.all(pk, ns, packId(id), packId(taskId), idx));
+			for (const { ns, id, taskId, generation, idx } of batch.writes)
+				removed.writes(sql.removeWrite.all(pk, ns, packId(id), packId(taskId), generation, idx));
 			for (const { key, parentId } of batch.relink)
 				sql.relink.run(parentId === undefined ? null : packId(parentId), pk, key.ns, key.id);
 			for (const { ns, id, channel, data } of batch.deltaBases) sql.putBase.run(pk, ns, packId(id), channel, data);
@@ -437,11 +448,28 @@ function putCheckpoint(sql: Statements, thread: SqlThread, row: CheckpointRow, n
 	return added === 0;
 }
 
-function writeParameters(thread: number, row: WriteRow): unknown[] {
-	const { ns, id, taskId, idx, channel, runId, type, value } = row;
-	// better-sqlite3 binds a number as a float unless it is told otherwise, and STRICT columns of type ANY keep that.
-	const stored = typeof value === "number" ? BigInt(value) : value;
-	return [thread, ns, packId(id), packId(taskId), idx, channel, runId ?? null, type ?? null, stored];
+/** Answers the values of the writes that were dropped. */
+function putWrites(sql: Statements, thread: number, writes: readonly NewWrite[]): Set<unknown> {
+	const dropped = new Set<unknown>();
+	const [first] = writes;
+	if (first === undefined) return dropped;
+	const place = [thread, first.ns, packId(first.id), packId(first.taskId)];
+	const before = sql.getTaskWrites.all(...place) as { generation: number; idx: number }[];
+	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
+	const taken = new Set<number>();
+	for (const { conflict, idx, channel, runId, actor, type, value } of writes) {
+		const isTaken = taken.has(idx) || (conflict === "drop" && before.some((row) => row.idx === idx));
+		if (isTaken && conflict !== "replace") {
+			dropped.add(value);
+			continue;
+		}
+		taken.add(idx);
+		// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
+		const stored = typeof value === "number" ? BigInt(value) : value;
+		const generation = conflict === "add" ? next : 0;
+		sql.putWrite.run(...place, generation, idx, channel, runId ?? null, actor ?? null, type ?? null, stored);
+	}
+	return dropped;
 }
 
 /** Counts what RETURNING answered. */
@@ -480,15 +508,17 @@ function toCheckpoint(row: unknown): FoundCheckpoint | undefined {
 }
 
 function toWrite(row: unknown): WriteRow {
-	const { thread_id, ns, checkpoint, task, idx, channel, run_id, type, value } = row as SqlWrite;
+	const { thread_id, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value } = row as SqlWrite;
 	return {
 		threadId: thread_id,
 		ns,
 		id: unpackId(checkpoint),
 		taskId: unpackId(task),
+		generation,
 		idx,
 		channel,
 		runId: run_id ?? undefined,
+		actor: actor ?? undefined,
 		type: type ?? undefined,
 		value,
 	};

@@ -36,9 +36,25 @@ export interface WriteRow extends CheckpointKey {
 	readonly taskId: string;
 	readonly idx: number;
 	readonly channel: string;
+	/**
+	 * Zero, or how many calls had stored writes of this task at this checkpoint before. Of several rows with the same
+	 * task and index, LangGraph sees the one with the lowest; the others are for the history of delta channels.
+	 */
+	readonly generation: number;
 	readonly runId: string | undefined;
+	/** Names the run or state update that stored it, see `engine/attribution.ts`. */
+	readonly actor: number | undefined;
 	readonly type: string | undefined;
 	readonly value: StoredValue;
+}
+
+/** A write that finds its place when it is stored. */
+export interface NewWrite extends Omit<WriteRow, "generation"> {
+	/**
+	 * What happens if there is a write with its task and index: it is replaced, or this one is added in a new
+	 * generation, or this one is dropped.
+	 */
+	readonly conflict: "replace" | "add" | "drop";
 }
 
 /** What a walk to ancestors that are gone would have found for a channel, as the engine packed it. */
@@ -81,9 +97,8 @@ export interface PutBatch {
 	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */
 	readonly checkpoint?: CheckpointRow | undefined;
 	readonly blobs: readonly BlobRow[];
-	readonly writes: readonly WriteRow[];
-	/** Whether a write replaces one with its key; otherwise the older one stays, and the blob of the new one is not stored. */
-	readonly replaceWrites?: boolean;
+	/** All of one task at one checkpoint. The blob of one that is dropped is not stored. */
+	readonly writes: readonly NewWrite[];
 }
 
 export interface PutResult {
@@ -112,6 +127,7 @@ export interface RemoveBatch {
 export interface WriteKey extends CheckpointKey {
 	readonly taskId: string;
 	readonly idx: number;
+	readonly generation: number;
 }
 
 /** One atomic creation of a thread from rows of another. */
@@ -174,6 +190,8 @@ export interface Storage {
 
 	/** All writes of these checkpoints, in any order. */
 	getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]>;
+	/** Writes of a namespace whose checkpoint has no row and an id smaller than `before`, in any order. */
+	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]>;
 	/** All writes of a thread, those of checkpoints that are not there too, in any order. */
 	getThreadWrites(threadId: string): Promise<WriteRow[]>;
 	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]>;

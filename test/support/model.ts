@@ -60,14 +60,16 @@ export class Model {
 				(w) => w.ns === at.ns && w.id === at.id && w.taskId === at.taskId && w.idx === idx,
 			);
 			const write = { ...at, idx, channel, value: structuredClone(value) };
-			if (found < 0) thread.writes.push(write);
+			if (found < 0 || idx >= 0) thread.writes.push(write);
 			else if (isSpecial) thread.writes[found] = write;
 		}
 	}
 
+	/** Of several writes of one task with the same index, the first is seen. */
 	pendingWrites(threadId: string, ns: string, id: string): CheckpointPendingWrite[] {
 		return this.thread(threadId)
 			.writes.filter((write) => write.ns === ns && write.id === id)
+			.filter((write, i, all) => all.findIndex((w) => w.taskId === write.taskId && w.idx === write.idx) === i)
 			.sort((a, b) => (a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx))
 			.map(({ taskId, channel, value }) => [taskId, channel, value]);
 	}

@@ -6,9 +6,10 @@ export function plainRow({ threadId, ns, id, parentId, runId, source, step, head
 	return { threadId, ns, id, parentId, runId, source, step, head: plainBytes(head) };
 }
 
-export function plainWrite({ threadId, ns, id, taskId, idx, channel, runId, type, value }: WriteRow) {
+export function plainWrite(write: WriteRow) {
+	const { threadId, ns, id, taskId, idx, channel, generation, runId, actor, type, value } = write;
 	const stored = typeof value === "number" ? value : plainBytes(value);
-	return { threadId, ns, id, taskId, idx, channel, runId, type, value: stored };
+	return { threadId, ns, id, taskId, idx, channel, generation, runId, actor, type, value: stored };
 }
 
 export function plainBase({ threadId, ns, id, channel, data }: DeltaBaseRow) {
@@ -23,8 +24,8 @@ export function plainKey({ threadId, ns, id }: CheckpointKey) {
 	return { threadId, ns, id };
 }
 
-export function plainWriteKey({ threadId, ns, id, taskId, idx }: WriteKey) {
-	return { threadId, ns, id, taskId, idx };
+export function plainWriteKey({ threadId, ns, id, taskId, idx, generation }: WriteKey) {
+	return { threadId, ns, id, taskId, idx, generation };
 }
 
 function plainBytes(data: Uint8Array): Uint8Array {
@@ -46,6 +47,11 @@ function sortable(row: object): unknown[] {
 /** Compares rows that come in any order. */
 export function assertSameRows<T extends object>(actual: readonly T[], expected: readonly T[]): void {
 	assert.deepEqual(sorted(actual), sorted(expected));
+}
+
+/** Compares writes that come in any order. */
+export function assertWrites(actual: readonly WriteRow[], expected: readonly WriteRow[]): void {
+	assertSameRows(actual.map(plainWrite), expected.map(plainWrite));
 }
 
 /** Ids are compared by their bytes in UTF-8, which is by their code points. */

@@ -4,7 +4,9 @@ import type {
 	CheckpointKey,
 	CheckpointRow,
 	DeltaBaseRow,
+	NewWrite,
 	PutBatch,
+	PutResult,
 	RemoveBatch,
 	Storage,
 	ThreadRow,
@@ -29,20 +31,39 @@ export function key(id: string, ns = "", threadId = "thread"): CheckpointKey {
 export function row(id: string, fields: Partial<CheckpointRow> = {}): CheckpointRow {
 	const { threadId, ns } = { threadId: "thread", ns: "", ...fields };
 	const head = bytes(`head of ${threadId}/${ns}/${id}`);
-	return { threadId, ns, id, parentId: undefined, runId: undefined, source: undefined, step: undefined, head, ...fields };
+	return {
+		threadId,
+		ns,
+		id,
+		parentId: undefined,
+		runId: undefined,
+		source: undefined,
+		step: undefined,
+		head,
+		...fields,
+	};
 }
 
-/** A write at a checkpoint of the thread that most tests use. */
-export function write(id: string, taskId: string, idx: number, fields: Partial<WriteRow> = {}): WriteRow {
+/** A write as it is put and, since nothing is in its way, as it is read. */
+export type TestWrite = WriteRow & NewWrite;
+
+/** A write at a checkpoint of the thread that most tests use, which is dropped if there is one in its place. */
+export function write(id: string, taskId: string, idx: number, fields: Partial<TestWrite> = {}): TestWrite {
+	const place = { ...key(id), taskId, idx, generation: 0, conflict: "drop" as const };
 	const value = bytes(`${taskId} ${idx}`);
-	return { ...key(id), taskId, idx, channel: "channel", runId: undefined, type: undefined, value, ...fields };
+	return { ...place, channel: "channel", runId: undefined, actor: undefined, type: undefined, value, ...fields };
 }
 
 export function blob(id: number, content: string | Uint8Array, base?: number, type?: string): BlobRow {
 	return { id, base, type, data: typeof content === "string" ? bytes(content) : content };
 }
 
-export function deltaBase(id: string, channel: string, content: string, fields: Partial<DeltaBaseRow> = {}): DeltaBaseRow {
+export function deltaBase(
+	id: string,
+	channel: string,
+	content: string,
+	fields: Partial<DeltaBaseRow> = {},
+): DeltaBaseRow {
 	return { ...key(id), channel, data: bytes(content), ...fields };
 }
 
@@ -52,6 +73,7 @@ export class StorageScene {
 	readonly #reopen: (() => Promise<Storage>) | undefined;
 	readonly #opened: Storage[];
 	#now = 1_000;
+	#isClosed = false;
 
 	constructor(storage: Storage, reopen?: () => Promise<Storage>) {
 		this.storage = storage;
@@ -62,6 +84,12 @@ export class StorageScene {
 	/** A number that was never handed out. */
 	readonly fresh = (): Promise<number> => this.storage.reserveIds(1);
 
+	/** Four numbers that were never handed out. */
+	readonly fourIds = async (): Promise<[number, number, number, number]> => {
+		const first = await this.storage.reserveIds(4);
+		return [first, first + 1, first + 2, first + 3];
+	};
+
 	/** A time later than all before. */
 	readonly tick = (): number => {
 		this.#now += 1;
@@ -70,14 +98,24 @@ export class StorageScene {
 
 	/** Puts a batch that must be taken; answers the thread's stamp. */
 	readonly put = async (batch: Partial<PutBatch>): Promise<number> => {
-		const stamp = await this.tryPut(batch);
-		assert.equal(typeof stamp, "number", "a batch that is up to date was refused");
-		return stamp as number;
+		const result = await this.tryPut(batch);
+		assert.ok(result, "a batch that is up to date was refused");
+		return result.stamp;
 	};
 
-	readonly tryPut = async (batch: Partial<PutBatch>): Promise<number | undefined> => {
+	readonly tryPut = async (batch: Partial<PutBatch>): Promise<PutResult | undefined> => {
 		const threadId = batch.checkpoint?.threadId ?? batch.writes?.[0]?.threadId ?? "thread";
 		return this.storage.put({ threadId, fresh: await this.fresh(), now: this.tick(), blobs: [], writes: [], ...batch });
+	};
+
+	/** Puts writes of several tasks, in a batch for each. */
+	readonly putWrites = async (...writes: NewWrite[]): Promise<void> => {
+		const tasks = new Map<string, NewWrite[]>();
+		for (const one of writes) {
+			const task = JSON.stringify([one.threadId, one.ns, one.id, one.taskId]);
+			tasks.set(task, [...(tasks.get(task) ?? []), one]);
+		}
+		for (const batch of tasks.values()) await this.put({ writes: batch });
 	};
 
 	/** Puts each of these rows in a batch of its own. */
@@ -127,12 +165,13 @@ export class StorageScene {
 		return storage;
 	};
 
-	/** Ends a test that has passed. The counters must be right whatever it did. */
+	/** Ends a test that has passed: whatever it did, the counters must be right. */
 	async finish(): Promise<void> {
-		await audit(this.storage);
+		if (!this.#isClosed) await audit(this.storage);
 	}
 
-	async close(): Promise<void> {
+	readonly close = async (): Promise<void> => {
+		this.#isClosed = true;
 		for (const storage of this.#opened) await storage.close();
-	}
+	};
 }

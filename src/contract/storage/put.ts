@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import type { StorageTest } from "../storage-contract.ts";
+import { plainRow } from "./plain.ts";
+import { bytes, key, row, write } from "./storage-scene.ts";
+
+/** put: threads that come into being, and checkpoints. */
+export function putRules(test: StorageTest): void {
+	test("PUT-ROW: a row comes back as it was given, with the thread's stamp", async ({ storage, put }) => {
+		const full = row("b", { parentId: "a", runId: "run", source: "loop", step: -1 });
+		const stamp = await put({ checkpoint: full });
+		const found = await storage.getCheckpoint(key("b"));
+		assert.ok(found);
+		assert.deepEqual(plainRow(found), full);
+		assert.equal(found.stamp, stamp);
+	});
+
+	test("PUT-ROW: fields that are undefined come back undefined", async ({ storage, putRows }) => {
+		await putRows(row("a"));
+		const found = await storage.getCheckpoint(key("a"));
+		assert.ok(found);
+		for (const field of ["parentId", "runId", "source", "step"] as const) assert.equal(found[field], undefined);
+	});
+
+	test("PUT-ROW: empty text and zero are not the same as nothing", async ({ storage, putRows }) => {
+		const empty = row("a", { parentId: "", runId: "", source: "", step: 0 });
+		await putRows(empty);
+		const found = await storage.getCheckpoint(key("a"));
+		assert.deepEqual(found && plainRow(found), empty);
+	});
+
+	test("PUT-ROW: a row that is not there is undefined", async ({ storage, putRows }) => {
+		await putRows(row("a"));
+		for (const missing of [key("b"), key("a", "ns"), key("a", "", "other"), key("")])
+			assert.equal(await storage.getCheckpoint(missing), undefined);
+	});
+
+	test("PUT-ROW: the same id in three namespaces and two threads is six rows", async ({ storage, putRows }) => {
+		const rows = ["thread", "other"].flatMap((threadId) => ["", "x", "x|y"].map((ns) => row("a", { threadId, ns })));
+		await putRows(...rows);
+		for (const one of rows) {
+			const found = await storage.getCheckpoint(one);
+			assert.deepEqual(found && plainRow(found), one);
+		}
+	});
+
+	test("PUT-FRESH: the batch that creates a thread gives it its family and stamp", async ({
+		storage,
+		tryPut,
+		fresh,
+		thread,
+	}) => {
+		const id = await fresh();
+		assert.deepEqual(await tryPut({ checkpoint: row("a"), fresh: id, now: 77 }), {
+			family: id,
+			stamp: id,
+			replaced: false,
+		});
+		const expected = {
+			threadId: "thread",
+			family: id,
+			stamp: id,
+			createdAt: 77,
+			updatedAt: 77,
+			checkpoints: 1,
+			head: "a",
+		};
+		assert.deepEqual(await thread(), expected);
+		assert.deepEqual(await tryPut({ checkpoint: row("b"), now: 99 }), { family: id, stamp: id, replaced: false });
+		assert.deepEqual(await thread(), { ...expected, updatedAt: 99, checkpoints: 2, head: "b" });
+		assert.equal(await storage.getThread("threa"), undefined);
+	});
+
+	test("PUT-FRESH: writes alone create a thread without checkpoints", async ({ put, thread, storage }) => {
+		await put({ writes: [write("a", "task", 0)] });
+		const { checkpoints, head } = await thread();
+		assert.deepEqual({ checkpoints, head }, { checkpoints: 0, head: undefined });
+		assert.equal(await storage.getLatest("thread", ""), undefined);
+	});
+
+	test("PUT-REPLACE: a row takes the place of the one with its key and keeps its parent", async ({
+		storage,
+		putRows,
+		thread,
+	}) => {
+		await putRows(row("a"), row("b", { parentId: "a", runId: "run", source: "loop", step: 1 }), row("c"));
+		const next = row("b", { parentId: "c", runId: "again", source: "update", step: 2, head: bytes("new") });
+		await putRows(next);
+		const found = await storage.getCheckpoint(key("b"));
+		assert.deepEqual(found && plainRow(found), { ...next, parentId: "a" });
+		assert.equal((await thread()).checkpoints, 3);
+	});
+
+	test("PUT-REPLACE: a row without a parent stays without one", async ({ storage, putRows }) => {
+		await putRows(row("a", { runId: "run", source: "input", step: 1 }), row("a", { parentId: "z" }));
+		const found = await storage.getCheckpoint(key("a"));
+		assert.deepEqual(found && plainRow(found), row("a"));
+	});
+
+	test("PUT-REPLACE: rows with the same id elsewhere stay as they are", async ({ storage, putRows }) => {
+		const others = [row("a", { ns: "x" }), row("a", { threadId: "other" })];
+		await putRows(row("a"), ...others, row("a", { head: bytes("new") }));
+		for (const one of others) {
+			const found = await storage.getCheckpoint(one);
+			assert.deepEqual(found && plainRow(found), one);
+		}
+	});
+
+	test("PUT-REPLACE: writes of the checkpoint stay", async ({ storage, put }) => {
+		await put({ checkpoint: row("a"), writes: [write("a", "task", 0)] });
+		await put({ checkpoint: row("a", { head: bytes("new") }) });
+		assert.equal((await storage.getWrites([key("a")])).length, 1);
+	});
+
+	test("PUT-RESULT: the answer names the family and the stamp, and says whether a checkpoint was replaced", async (scene) => {
+		const { put, tryPut, copy, remove, thread } = scene;
+		const family = await put({ checkpoint: row("a") });
+		await copy("copy");
+		const newStamp = await scene.fresh();
+		await remove({ threadId: "copy", newStamp });
+		const there = { threadId: "copy" };
+		const replaced = async (batch: Parameters<typeof tryPut>[0]) => {
+			const result = await tryPut(batch);
+			assert.deepEqual([result?.family, result?.stamp], [family, newStamp]);
+			return result?.replaced;
+		};
+		assert.equal(await replaced({ checkpoint: row("a", there) }), true);
+		assert.equal(await replaced({ checkpoint: row("b", there) }), false);
+		assert.equal(await replaced({ checkpoint: row("b", there) }), true);
+		assert.equal(await replaced({ checkpoint: row("a", { ...there, ns: "x" }) }), false);
+		assert.equal(await replaced({ writes: [write("b", "task", 0, there)] }), false);
+		assert.equal((await thread("copy")).stamp, newStamp);
+	});
+
+	test("PUT-HEAD: the head is the greatest id of the root namespace, in whatever order they come", async ({
+		putRows,
+		thread,
+	}) => {
+		const heads: (string | undefined)[] = [];
+		for (const checkpoint of [
+			row("z", { ns: "x" }),
+			row("c"),
+			row("a"),
+			row("b"),
+			row("d"),
+			row("c"),
+			row("e", { ns: "x" }),
+		]) {
+			await putRows(checkpoint);
+			heads.push((await thread()).head);
+		}
+		assert.deepEqual(heads, [undefined, "c", "c", "c", "d", "d", "d"]);
+	});
+}
