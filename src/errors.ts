@@ -12,6 +12,8 @@ export type CheckpointErrorCode =
 	| "UNSERIALIZABLE"
 	/** Stored bytes can't be turned back into what was put. */
 	| "CORRUPT"
+	/** A row is encrypted, and the key for it was not given or is not the right one. */
+	| "WRONG_KEY"
 	/** The file is not a database of this package. */
 	| "FOREIGN_DATABASE"
 	/** The file was written by the official `@langchain/langgraph-checkpoint-sqlite`. */

@@ -4,9 +4,12 @@ import { historyBackends } from "./support/history-backends.ts";
 
 describe.each(Object.entries(historyBackends))("any history on %s", (_, setup) => {
 	it("reads as a naive full copy would, and leaves nothing behind", async () => {
-		await fc.assert(fc.asyncProperty(histories, (operations) => runHistory(operations, setup)), {
-			numRuns: 200,
-			seed: 20261116,
-		});
+		await fc.assert(
+			fc.asyncProperty(histories, (operations) => runHistory(operations, setup)),
+			{
+				numRuns: 200,
+				seed: 20261116,
+			},
+		);
 	});
 });

@@ -1,7 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CheckpointSaverTestInitializer, deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
+import {
+	type CheckpointSaverTestInitializer,
+	deltaChannelHistoryTests,
+	validate,
+} from "@langchain/langgraph-checkpoint-validation";
 import { type DeltaSaver, MemorySaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { assertRejects, assertSurvivorsUnchanged, readThread } from "./asserts.ts";
+import { assertRejects, readThread } from "./asserts.ts";
 import type { RuleTest } from "./rule-test.ts";
 import { FailingSerde } from "./serdes.ts";
-import { collect, TASK, type Thread } from "./thread.ts";
+import { TASK } from "./thread.ts";
 
 const UNSTORABLE = "this can't be stored";
 
@@ -144,51 +144,4 @@ export function orderingRules(test: RuleTest): void {
 		}
 		for (const [id, values] of expected) for (const side of [one, two]) assert.deepEqual(await side.values(id), values);
 	});
-
-	test("ORD-4: puts beside prune keep every value they were given", async ({ saver, thread }) => {
-		const { kept, expected } = await putBeside(thread(), () => saver.prune(["thread"], { keepLast: 2 }));
-		for (const id of kept) assert.deepEqual(await thread().values(id), expected.get(id));
-		assert.deepEqual(await thread().values(), [...expected.values()].at(-1));
-	});
-
-	test("ORD-4: puts beside deleteForRuns keep every value they were given", async ({ saver, thread }) => {
-		const { kept, expected } = await putBeside(thread(), (n) => saver.deleteForRuns([`run ${n - 3}`]));
-		for (const id of kept) assert.deepEqual(await thread().values(id), expected.get(id));
-		assert.deepEqual(await thread().values(), [...expected.values()].at(-1));
-	});
-
-	test("ORD-4: a copy made beside puts is a state that the thread was in", async ({ saver, thread }) => {
-		await putBeside(thread(), (n) => saver.copyThread("thread", `copy ${n}`));
-		const source = await readThread(saver, "thread");
-		for (let n = 0; n < 25; n++) {
-			const copy = await readThread(saver, `copy ${n}`);
-			assert.ok(copy.length >= n && copy.length <= n + 1, `copy ${n} has ${copy.length} checkpoints`);
-			assertSurvivorsUnchanged(source, copy);
-		}
-	});
-
-	test("ORD-4: a thread deleted beside puts is never half there", async ({ saver, thread }) => {
-		const { expected } = await putBeside(thread(), () => saver.deleteThread("thread"));
-		for (const { checkpoint } of await collect(saver.list({})))
-			assert.deepEqual(checkpoint.channel_values.list, expected.get(checkpoint.id)?.list);
-	});
-}
-
-/** Grows a thread, one put at a time, with a maintenance call started together with each put. */
-async function putBeside(thread: Thread, maintain: (n: number) => Promise<unknown>) {
-	const expected = new Map<string, { list: string[]; fixed: string }>();
-	let parent: string | undefined;
-	for (let n = 0; n < 25; n++) {
-		const values = {
-			list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list that grows`),
-			fixed: "f".repeat(300),
-		};
-		const versions = { list: n + 1, fixed: 1 };
-		const newVersions = n === 0 ? versions : { list: n + 1 };
-		const args = thread.draft({ parent, values, versions, newVersions, metadata: { run_id: `run ${n}` } });
-		await Promise.all([thread.saver.put(...args), maintain(n)]);
-		parent = args[1].id;
-		expected.set(parent, values);
-	}
-	return { expected, kept: await thread.ids() };
 }

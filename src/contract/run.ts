@@ -1,4 +1,5 @@
 import { badInputRules } from "./bad-input.ts";
+import { callTimeRules } from "./call-time.ts";
 import { channelRules } from "./channels.ts";
 import { conformanceDeltaRules } from "./conformance-delta.ts";
 import { conformanceListRules } from "./conformance-list.ts";
@@ -24,6 +25,7 @@ import { orderingRules } from "./ordering.ts";
 import { pruneRules } from "./prune.ts";
 import { putRules } from "./put.ts";
 import { putWritesRules } from "./put-writes.ts";
+import { raceRules } from "./races.ts";
 import { createRuleTest, namesOf, SkipList, type Topic } from "./rule-test.ts";
 import { serializationRules } from "./serialization.ts";
 import { statsRules } from "./stats.ts";
@@ -40,8 +42,8 @@ const TOPICS: Record<string, Topic[]> = {
 	putWrites: [putWritesRules, coreValueRules],
 	getTuple: [getTupleRules],
 	list: [listRules, listFilterRules],
-	"ordering and concurrency": [orderingRules],
-	serialization: [serializationRules, losslessRules],
+	"ordering and concurrency": [orderingRules, raceRules],
+	serialization: [callTimeRules, serializationRules, losslessRules],
 	"metadata and run ids": [metadataRules],
 	"bad input": [badInputRules],
 	"delta channels": [deltaHistoryRules, deltaForkRules],

@@ -8,40 +8,8 @@ import { collect, TASK } from "./thread.ts";
 
 const REFUSED = "refuse this";
 
-/** When values are serialized, and how a serializer of the user's own is treated. */
+/** How a serializer of the user's own is treated. */
 export function serializationRules(test: RuleTest): void {
-	test("SER-1: put stores what its arguments were when it was called", async (scene) => assertPutAtCallTime(scene));
-	test.opening("SER-1: put does so with a slow serializer too", async (open) =>
-		assertPutAtCallTime(await open(new SlowSerde())),
-	);
-	test("SER-1: putWrites stores what its arguments were when it was called", async (scene) =>
-		assertWritesAtCallTime(scene));
-	test.opening("SER-1: putWrites does so with a slow serializer too", async (open) =>
-		assertWritesAtCallTime(await open(new SlowSerde())),
-	);
-
-	test("SER-1: a list that the caller goes on appending to is stored at its length of each call", async ({
-		saver,
-		thread,
-	}) => {
-		const place = thread();
-		const list: { n: number }[] = [];
-		const ids: string[] = [];
-		const puts: Promise<unknown>[] = [];
-		for (let n = 0; n < 20; n++) {
-			list.push({ n });
-			const args = place.draft({ parent: ids.at(-1), values: { list } });
-			ids.push(args[1].id);
-			puts.push(saver.put(...args));
-			(list[0] as { n: number }).n = 100 + n;
-		}
-		await Promise.all(puts);
-		for (const [n, id] of ids.entries()) {
-			const expected = Array.from({ length: n + 1 }, (_, i) => ({ n: i === 0 && n > 0 ? 99 + n : i }));
-			assert.deepEqual(await place.values(id), { list: expected });
-		}
-	});
-
 	for (const [kind, create] of Object.entries({
 		"with a type tag per value": () => new TaggedSerde(),
 		"that answers at once": () => new SyncSerde(),
@@ -150,61 +118,6 @@ export function serializationRules(test: RuleTest): void {
 		});
 		assert.deepEqual(await thread().ids({ filter: { [text]: text } }), [id]);
 	});
-}
-
-async function assertPutAtCallTime({ saver, thread }: Scene): Promise<void> {
-	const parent = await thread().put({ values: { list: [{ n: 1 }], map: { a: 1 }, long: ["x".repeat(300)] } });
-	const values = {
-		list: [{ n: 1 }, { n: 2 }],
-		map: { a: 1, b: { c: 2 } } as Record<string, unknown>,
-		long: ["x".repeat(300), "y"],
-	};
-	const args = thread().draft({ parent, values, seen: { node: { list: 1 } }, metadata: { nested: { list: [1] } } });
-	const expected = structuredClone(args);
-	const promise = saver.put(...args);
-	const [config, checkpoint, metadata, newVersions] = args;
-	(values.list[0] as { n: number }).n = 99;
-	values.list.push({ n: 98 });
-	values.map.late = 97;
-	values.long.length = 0;
-	Object.assign(checkpoint.channel_values, { added: 96 });
-	checkpoint.channel_versions.list = 95;
-	(checkpoint.versions_seen.node as Record<string, number>).list = 94;
-	(metadata as unknown as { nested: { list: number[] } }).nested.list.push(93);
-	metadata.step = 92;
-	newVersions.other = 91;
-	Object.assign(config.configurable as object, {
-		thread_id: "changed",
-		checkpoint_ns: "changed",
-		checkpoint_id: "changed",
-	});
-	Object.assign(checkpoint, { id: "changed", ts: "changed" });
-	assert.deepEqual(await promise, thread().config(expected[1].id));
-	const tuple = await thread().read(expected[1].id);
-	assert.deepEqual(tuple.checkpoint, expected[1]);
-	assert.deepEqual(tuple.metadata, expected[2]);
-	assert.deepEqual(tuple.parentConfig, thread().config(parent));
-}
-
-async function assertWritesAtCallTime({ saver, thread }: Scene): Promise<void> {
-	const id = await thread().put();
-	const list = [{ n: 1 }];
-	const writes: [string, unknown][] = [
-		["list", list],
-		["text", "x"],
-	];
-	const config = thread().config(id);
-	const promise = saver.putWrites(config, writes, TASK);
-	(list[0] as { n: number }).n = 99;
-	list.push({ n: 98 });
-	(writes[1] as [string, unknown])[1] = "changed";
-	writes.push(["late", 97]);
-	Object.assign(config.configurable, { thread_id: "changed", checkpoint_id: "changed" });
-	await promise;
-	assert.deepEqual(await thread().pending(id), [
-		[TASK, "list", [{ n: 1 }]],
-		[TASK, "text", "x"],
-	]);
 }
 
 /** Appends, edits and forks, with writes; reads all of it back. Gives every value that was put. */

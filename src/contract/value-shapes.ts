@@ -7,8 +7,12 @@ const SIZES = [0, 1, 63, 64, 65, 127, 128, 255, 256, 1000, 4096, 65_535, 65_536,
 
 const item = (n: number) => ({ id: `item ${n}`, text: `text of item ${n}, long enough to matter`, n });
 const items = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => item(from + n));
-const text = (size: number, seed = 7) =>
-	Array.from({ length: size }, (_, n) => String.fromCharCode(97 + ((n * seed + ((n * n) >> 3)) % 26))).join("");
+
+/** Letters without a pattern, enough to cut texts from. */
+const LETTERS = Array.from({ length: 110_000 }, (_, n) =>
+	String.fromCharCode(97 + ((Math.imul(n, n + 7) >>> 5) % 26)),
+).join("");
+const text = (size: number, from = 0) => LETTERS.slice(from * 50, from * 50 + size);
 
 /** Each a history of one channel: every state must be read back as it was put. */
 const SHAPES: Record<string, unknown[]> = {

@@ -113,7 +113,10 @@ export function attributeOrphans<W extends StoredWrite & { readonly checkpointId
 	const mine = input.writes.filter(
 		(write) => write.checkpointId < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
 	);
-	const nearest = mine.reduce((max, { checkpointId }) => (checkpointId > max ? checkpointId : max), "");
+	const nearest = mine
+		.map((write) => write.checkpointId)
+		.sort()
+		.at(-1);
 	return inOrder(mine.filter((write) => write.checkpointId === nearest && write.channel === channel));
 }
 
@@ -172,19 +175,24 @@ class WriteHeap<W extends StoredWrite> {
 
 	ofUpdate(): W[] {
 		if (sameVersions(this.#parent.versions, this.#child.versions) && !this.#child.absorbed) return [];
-		const isKnown = this.#child.actor !== undefined;
-		const own = isKnown ? this.#writes.filter((write) => this.#isOwn(write)) : this.#visible(this.#updateTask);
+		const own = this.#ownUpdate();
 		const tasks = this.#tasks().flatMap((task) => this.#visible(task));
 		const commands = this.#visible(NULL_TASK);
 		const pending = [...commands, ...tasks].filter((write) => !this.#isLater(write));
 		// An update as the end stores nothing of its own, and raises the versions of what it takes over.
-		const isEnd = own.length === 0 && isKnown;
+		const isEnd = own.length === 0;
 		if (this.#child.absorbed && !isEnd) return [...pending, ...own];
 		const left = tasks.length === 0 && this.#wasHead() ? commands.filter((write) => this.#isLeft(write)) : [];
 		if (this.#isUnchanged()) return left;
-		if (own.length > 0) return [...left, ...own];
-		const update = this.#child.absorbed ? [] : this.#visible(this.#updateTask);
-		return update.length > 0 ? update : pending;
+		return isEnd ? pending : [...left, ...own];
+	}
+
+	/** Where it is not known who put the child, what has the task id of an update and belongs to no other one. */
+	#ownUpdate(): W[] {
+		const own = this.#writes.filter((write) => this.#isOwn(write));
+		if (own.length > 0) return own;
+		const free = this.#visible(this.#updateTask).filter((write) => this.#madeBy(write) === undefined);
+		return this.#child.actor === undefined || !this.#child.absorbed ? free : [];
 	}
 
 	/** An update of the head does not name it, as a rule, and then core adds what a `Command` had left pending there. */
@@ -198,11 +206,13 @@ class WriteHeap<W extends StoredWrite> {
 
 	/**
 	 * Every applied write raises the version, though not above that which the parent got when it was put again after the
-	 * child. A channel without any version was not written by a graph, as far as it is known who wrote it.
+	 * child. A checkpoint without any versions was not put by a graph; one of an unknown run may lack that of the channel.
 	 */
 	#isUnchanged(): boolean {
 		const { source, versions, actor } = this.#child;
-		if (source === "loop" && actor === undefined && versions[this.#channel] === undefined) return false;
+		const isUnknown =
+			Object.keys(versions).length === 0 || (actor === undefined && versions[this.#channel] === undefined);
+		if (source === "loop" && isUnknown) return false;
 		if (versions[this.#channel] !== this.#parent.versions[this.#channel]) return false;
 		return !this.#writes.some((write) => write.channel === this.#channel && this.#isOwn(write));
 	}

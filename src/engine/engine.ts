@@ -15,7 +15,8 @@ import { collectFamily } from "./collect.ts";
 import { type Cell, type Head, packHead, unpackHead } from "./head.ts";
 import { Lru } from "./lru.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
-import { findOrigin, rebuildableChannels } from "./origin.ts";
+import { findOrigin, hasRebuildable } from "./origin.ts";
+import { keepLost } from "./history.ts";
 
 /** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 64;
@@ -124,11 +125,11 @@ export class Engine {
 		};
 		const versions = copyVersions(checkpoint);
 		const { v, ts } = checkpoint;
+		const mayRebuild = hasRebuildable(versions.versions, checkpoint.channel_values, base?.head);
 		const pending = this.#draft(input, base);
 		const encodedMetadata = this.#encode("metadata", metadata);
 		let drafts = await settle(pending);
 		const head = { v, ts, ...versions, metadata: await encodedMetadata };
-		const mayRebuild = rebuildableChannels(versions.versions, checkpoint.channel_values).length > 0;
 		for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 			base ??= (await this.#loadView(baseKey)) ?? (await this.#loadView(key));
 			const placed = await this.#place(input, drafts, base);
@@ -138,12 +139,13 @@ export class Engine {
 			const packed = packHead(full);
 			const stored = await this.storage.put({
 				threadId: key.threadId,
-				stamp: placed.stamp,
+				stamp: placed.stamp ?? (parentId === key.id ? base?.stamp : undefined),
 				fresh: await this.blobs.nextId(),
 				now: Date.now(),
 				checkpoint: { ...row, head: packed },
 				blobs: placed.blobs.map(({ row }) => row),
 				writes: [],
+				deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],
 			});
 			if (stored !== undefined) {
 				this.#keepView(key, { head: full, stamp: stored.stamp }, packed.length);
@@ -151,11 +153,26 @@ export class Engine {
 				if (stored.replaced) await collectFamily(this, stored.family);
 				return;
 			}
-			// What was carried over unseen may be gone, so it has to be encoded now, later than we would like.
-			base = undefined;
-			drafts = await settle(this.#draft(input, undefined));
+			base = (await this.#loadView(baseKey)) ?? (await this.#loadView(key));
+			drafts = await this.#recover(drafts, base, checkpoint);
 		}
 		throw new CheckpointError("BUSY", `Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`);
+	}
+
+	/** What was carried over unseen and is no longer where it was has to be stored again. */
+	async #recover(drafts: readonly Draft[], base: View | undefined, { channel_values }: Checkpoint): Promise<Draft[]> {
+		const recovered: Draft[] = [];
+		for (const draft of drafts) {
+			const { carried, ...rest } = draft;
+			if (carried === undefined || base?.head.manifest.get(draft.channel) === carried) recovered.push(draft);
+			else {
+				const known = typeof carried === "number" ? (await this.blobs.load([carried])).get(carried) : carried;
+				// If even its bytes are gone it is encoded now, which is later than we would like.
+				const encoded = known ?? (await this.#encode(draft.channel, channel_values[draft.channel]));
+				recovered.push({ ...rest, encoded });
+			}
+		}
+		return recovered;
 	}
 
 	/** An error names the channel whose value it was. */

@@ -12,6 +12,8 @@ export interface Origin {
 	readonly actor: number | undefined;
 	/** Whether an update took over tasks of its parent that had finished. */
 	readonly absorbed: boolean;
+	/** The checkpoint that it is a copy of. */
+	readonly copyOf: string | undefined;
 	/** The runs that put it again later. */
 	readonly again: readonly number[];
 }
@@ -34,12 +36,12 @@ const decoder = new Decoder();
 
 /**
  * `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]` in the codec's own format; an origin
- * is null or `[actor, absorbed, actors that put it again...]`.
+ * is null or `[actor, absorbed, id of the original or null, actors that put it again...]`.
  */
 export function packHead(head: Head): Uint8Array {
 	const { origin } = head;
-	const made = origin === undefined ? null : [origin.actor, origin.absorbed, ...origin.again];
-	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata), made];
+	const made = origin && [origin.actor, origin.absorbed, origin.copyOf ?? null, ...origin.again];
+	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata), made ?? null];
 	for (const [channel, cell] of head.manifest) fields.push(channel, packCell(cell));
 	return encoder.encode(fields);
 }
@@ -54,8 +56,17 @@ export function unpackHead(bytes: Uint8Array): Head {
 		versions: versions as Head["versions"],
 		seen: seen as Head["seen"],
 		metadata: unpackCell(metadata) as Encoded,
-		origin: Array.isArray(made) ? { actor: made[0], absorbed: made[1], again: made.slice(2) } : undefined,
+		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
 		manifest,
+	};
+}
+
+function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
+	return {
+		actor: actor as Origin["actor"],
+		absorbed: absorbed === true,
+		copyOf: typeof copyOf === "string" ? copyOf : undefined,
+		again: again as number[],
 	};
 }
 

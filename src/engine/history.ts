@@ -1,9 +1,9 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
-import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
+import type { CheckpointKey, DeltaBaseRow, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
 import { cacheKey, type Engine, groupWrites, unpackRow, writeCell } from "./engine.ts";
 import { type Cell, type Head, packCell, packList, unpackCell, unpackList } from "./head.ts";
-import { pathCheckpoint } from "./origin.ts";
+import { isInternal, pathCheckpoint } from "./origin.ts";
 
 /** Rows of a path that are read at a time. */
 const PATH_PAGE = 256;
@@ -83,34 +83,48 @@ export async function walk(
 		done.set(channel, { seed, writes: [...first, ...later] });
 		open.delete(channel);
 	};
-	const path = new Path(engine, key);
+	const visited = new Set<string>();
+	let path = new Path(engine, key);
+	let newer: PathCheckpoint | undefined;
 	for (let i = 0; open.size > 0; i++) {
 		const step = await path.at(i);
-		if (step === undefined) break;
-		const parent = await path.at(i + 1);
-		const grandparent = await path.at(i + 2);
-		// A run that goes back in time may file what was pending there once more under the fork that it makes.
-		const isFork = parent?.row.source === "fork";
-		const inherited = new Set(isFork ? grandparent?.writes.map(({ taskId }) => taskId) : []);
-		const siblings = parent?.children.filter(({ id }) => id !== step.row.id) ?? [];
-		const orphans = parent === undefined ? await readOrphans(engine, step) : [];
+		if (step === undefined || visited.has(step.row.id)) break;
+		visited.add(step.row.id);
+		const { checkpoint, head } = step;
+		const owns = new Map<string, WriteRow[]>();
 		for (const channel of [...open]) {
-			const newer = i === 0 ? undefined : (await path.at(i - 1))?.checkpoint;
-			const { checkpoint } = step;
 			const own = attributeOwnWrites({ checkpoint, child: newer, channel, writes: step.writes });
-			const parts = found.get(channel) ?? [];
-			if (i > 0 || !options.withoutOwn) parts.push(own);
+			owns.set(channel, own);
+			if (step.row.id !== key.id || !options.withoutOwn) found.get(channel)?.push(own);
 			const recorded = step.bases.get(channel);
 			if (recorded !== undefined) finish(channel, recorded.seed, recorded.writes);
-			else if (parent === undefined) parts.push(attributeOrphans({ root: checkpoint, channel, writes: orphans }));
-			else {
-				const { writes } = parent;
-				const input = { parent: parent.checkpoint, child: checkpoint, siblings, channel, writes, own, inherited };
-				parts.push(attributeWrites(input));
-				const seed = parent.head.manifest.get(channel);
-				if (seed !== undefined) finish(channel, seed);
-			}
 		}
+		if (open.size === 0) break;
+		const original = head.origin?.copyOf && new Path(engine, { ...key, id: head.origin.copyOf });
+		if (original && (await original.at(0)) !== undefined) {
+			path = original;
+			i = -1;
+			continue;
+		}
+		const parent = await path.at(i + 1);
+		// A run that goes back in time may file what was pending there once more under the fork that it makes.
+		const grandparent = parent?.row.source === "fork" ? await path.at(i + 2) : undefined;
+		const inherited = new Set(grandparent?.writes.map(({ taskId }) => taskId));
+		const siblings = parent?.children.filter(({ id }) => id !== checkpoint.id) ?? [];
+		const orphans = parent === undefined ? await readOrphans(engine, step) : [];
+		for (const channel of [...open]) {
+			if (parent === undefined) {
+				found.get(channel)?.push(attributeOrphans({ root: checkpoint, channel, writes: orphans }));
+				continue;
+			}
+			const { writes } = parent;
+			const own = owns.get(channel);
+			const input = { parent: parent.checkpoint, child: checkpoint, siblings, channel, writes, own, inherited };
+			found.get(channel)?.push(attributeWrites(input));
+			const seed = parent.head.manifest.get(channel);
+			if (seed !== undefined) finish(channel, seed);
+		}
+		newer = checkpoint;
 	}
 	for (const channel of [...open]) finish(channel, undefined);
 	return done;
@@ -175,6 +189,12 @@ function groupBases(
 		groups.set(key, group.set(row.channel, unpackHistory(row.data)));
 	}
 	return groups;
+}
+
+/** What a checkpoint held and lacks now that it is put again: its channels start from there. */
+export function keepLost(key: CheckpointKey, before: Head, now: { manifest: ReadonlyMap<string, Cell> }): DeltaBaseRow[] {
+	const lost = [...before.manifest].filter(([channel]) => !now.manifest.has(channel) && !isInternal(channel));
+	return lost.map(([channel, seed]) => ({ ...key, channel, data: packHistory({ seed, writes: [] }) }));
 }
 
 /** `[seed cell or null, task id, cell, task id, cell...]` */

@@ -1,5 +1,6 @@
+import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, CheckpointRow, FoundCheckpoint } from "../storage/storage.ts";
-import { absorbedTasks, findCopied, type PathCheckpoint, type TaskState } from "./attribution.ts";
+import { absorbedTasks, findOriginal, type PathCheckpoint, type TaskState } from "./attribution.ts";
 import { type Engine, type PutInput, unpackRow } from "./engine.ts";
 import type { Head, Origin } from "./head.ts";
 
@@ -10,12 +11,22 @@ const INTERNAL = /^(__|branch:to:|join:)/;
  * Channels that may live from writes instead of a stored value: those with a version and no value. A delta channel is
  * always one of them, except at its snapshots.
  */
-export function rebuildableChannels(versions: Readonly<Record<string, unknown>>, values: object): string[] {
+function rebuildableChannels(versions: Readonly<Record<string, unknown>>, values: object): string[] {
 	return Object.keys(versions).filter((channel) => !Object.hasOwn(values, channel) && !INTERNAL.test(channel));
 }
 
 export function isInternal(channel: string): boolean {
 	return INTERNAL.test(channel);
+}
+
+/** Whether the checkpoint has, had or may have a channel that is rebuilt from writes. */
+export function hasRebuildable(
+	versions: Readonly<Record<string, unknown>>,
+	values: Readonly<Record<string, unknown>>,
+	base: Head | undefined,
+): boolean {
+	if (base?.origin !== undefined || rebuildableChannels(versions, values).length > 0) return true;
+	return Object.values(values).some(isDeltaSnapshot);
 }
 
 /** What is known only now of how a checkpoint came to be. `base` is its parent's head, or its own if it is put again. */
@@ -27,31 +38,35 @@ export async function findOrigin(
 	base: Head | undefined,
 ): Promise<Origin> {
 	const { actor } = input;
-	if (input.parentId === row.id && base !== undefined) {
-		const { origin } = base;
-		if (origin !== undefined) return actor === undefined ? origin : { ...origin, again: [...origin.again, actor] };
+	const made = { actor, absorbed: false, copyOf: undefined, again: [] };
+	if (input.parentId === row.id && base?.origin !== undefined)
+		return actor === undefined ? base.origin : { ...base.origin, again: [...base.origin.again, actor] };
+	if (row.source === "fork") {
+		const original = await findCopy(engine, input, row, head);
+		// A copy counts as made by whoever made its original.
+		return original ? { ...made, actor: original.actor ?? actor, copyOf: original.id } : made;
 	}
-	if (row.source === "fork") return { actor: (await copiedActor(engine, input, row, head)) ?? actor, absorbed: false, again: [] };
 	const absorbed = row.source === "update" && base !== undefined && absorbedTasks(taskState(base), taskState(head));
-	return { actor, absorbed, again: [] };
+	return { ...made, absorbed };
 }
 
-/** A copy counts as made by whoever made its original. */
-async function copiedActor(
+/** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */
+async function findCopy(
 	engine: Engine,
 	{ copyOf }: PutInput,
 	row: Omit<CheckpointRow, "head">,
 	head: Omit<Head, "origin">,
-): Promise<number | undefined> {
-	const { threadId, ns, parentId } = row;
-	const parent = parentId === undefined ? undefined : await engine.storage.getCheckpoint({ threadId, ns, id: parentId });
-	// A time travel is put one step below its parent, a copy beside its original, which was put there.
-	if (row.step === (parent?.step ?? -2) + 1) return undefined;
-	const original = copyOf && (await engine.storage.getCheckpoint({ threadId, ns, id: copyOf }));
-	if (original) return unpackRow(original).origin?.actor;
-	const siblings = parentId === undefined ? await roots(engine, row) : await engine.storage.getChildren(threadId, ns, [parentId]);
-	const copy = { id: row.id, parentId, source: row.source, step: row.step, versions: head.versions };
-	return findCopied(copy, siblings.map((sibling) => pathCheckpoint(sibling)))?.actor;
+): Promise<PathCheckpoint | undefined> {
+	const { storage } = engine;
+	const { threadId, ns, id, parentId, source, step } = row;
+	const parent = parentId === undefined ? undefined : await storage.getCheckpoint({ threadId, ns, id: parentId });
+	const siblings = parentId === undefined ? await roots(engine, row) : await storage.getChildren(threadId, ns, [parentId]);
+	const known = siblings.filter((sibling) => copyOf === undefined || sibling.id === copyOf);
+	return findOriginal({
+		child: { id, parentId, source, step, versions: head.versions },
+		parent: parent && pathCheckpoint(parent),
+		siblings: known.map((sibling) => pathCheckpoint(sibling)),
+	});
 }
 
 async function roots(engine: Engine, { threadId, ns }: CheckpointKey): Promise<FoundCheckpoint[]> {

@@ -35,6 +35,8 @@ export async function planRetention(
 	// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
 	const changed = new Set([...removed.map(cacheKey), ...removedWrites.map(cacheKey)]);
 	const isDisturbed = (row: FoundCheckpoint) => {
+		const { copyOf } = unpackRow(row).origin ?? {};
+		if (copyOf !== undefined && changed.has(cacheKey({ ...row, id: copyOf }))) return true;
 		const parent = byKey.get(parentKey(row) ?? "");
 		if (parent === undefined) return isPartialCopy;
 		return changed.has(cacheKey(parent)) || changed.has(parentKey(parent) ?? "") || losesChild.has(cacheKey(parent));
@@ -77,9 +79,7 @@ async function recordHistory(
 		const sends = (await readOldSends(engine, [row])).get(cacheKey(row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
 	}
-	return [...histories]
-		.filter(([channel, history]) => history.seed !== undefined || history.writes.length > 0 || channel === TASKS)
-		.map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
+	return [...histories].map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
 }
 
 /**

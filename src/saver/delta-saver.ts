@@ -69,12 +69,12 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Prepares the storage now instead of at the first use. Idempotent. */
 	async setup(): Promise<void> {
-		await this.#run(() => this.#storage.getThread(""));
+		await this.run(() => this.#storage.getThread(""));
 	}
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
 		const { threadId, ns = "", id } = readAddress(config);
-		const stored = await this.#run(async () => {
+		const stored = await this.run(async () => {
 			if (threadId === undefined) return undefined;
 			return id === undefined ? this.#engine.getLatest(threadId, ns) : this.#engine.get({ threadId, ns, id });
 		});
@@ -107,7 +107,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const actor = this.#actorOf(config, metadata);
 		const copyOf = this.#tuples.get(config);
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {}, actor, copyOf };
-		await this.#run(() => this.#engine.put(input));
+		await this.run(() => this.#engine.put(input));
 		return writeConfig(key);
 	}
 
@@ -117,12 +117,12 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			throw new CheckpointError("INVALID_CONFIG", "putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.");
 		const actor = this.#actors.numberOf(config);
 		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
-		await this.#run(() => this.#engine.putWrites(input));
+		await this.run(() => this.#engine.putWrites(input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
 		const id = mustReadThreadId(threadId, "deleteThread");
-		await this.#run(() => this.#maintenance.deleteThread(id));
+		await this.run(() => this.#maintenance.deleteThread(id));
 	}
 
 	/** One walk for all channels, which counts only the writes that made the checkpoints on the way. */
@@ -131,7 +131,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		channels: string[];
 	}): Promise<Record<string, DeltaChannelHistory>> {
 		const { threadId, ns = "", id } = readAddress(options.config);
-		return this.#run(() => readHistory(this.#engine, { threadId, ns, id }, options.channels));
+		return this.run(() => readHistory(this.#engine, { threadId, ns, id }, options.channels));
 	}
 
 	/** Integers that count up. LangGraph may call it without `this`. */
@@ -165,7 +165,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const to = mustReadThreadId(target, "copyThread");
 		if (from === to)
 			throw new CheckpointError("INVALID_OPTION", `copyThread can't copy thread ${quote(from)} onto itself: name another target.`);
-		return this.#run(() => this.#maintenance.copyThread(from, to, options));
+		return this.run(() => this.#maintenance.copyThread(from, to, options));
 	}
 
 	/**
@@ -183,7 +183,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkOptions("prune", options, ["strategy", "keepLast"]);
 		const keep = readKeepLast(options);
 		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
-		return this.#run(() => this.#maintenance.prune(ids, keep));
+		return this.run(() => this.#maintenance.prune(ids, keep));
 	}
 
 	/**
@@ -191,7 +191,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * metadata, or else of the config's `metadata` or `configurable`, when it was put.
 	 */
 	async deleteForRuns(runIds: string[]): Promise<Removed> {
-		return this.#run(() => this.#maintenance.deleteForRuns(runIds.map(String)));
+		return this.run(() => this.#maintenance.deleteForRuns(runIds.map(String)));
 	}
 
 	/**
@@ -205,17 +205,17 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
 		checkOptions("listThreads", options, ["limit", "after"]);
-		return this.#run(() => this.#maintenance.listThreads(options.limit ?? 50, options.after));
+		return this.run(() => this.#maintenance.listThreads(options.limit ?? 50, options.after));
 	}
 
 	/** Counts everything. Reads all checkpoint rows, but no values. */
 	async stats(): Promise<Stats> {
-		return this.#run(() => this.#maintenance.stats());
+		return this.run(() => this.#maintenance.stats());
 	}
 
 	/** Removes all threads. */
 	async clear(): Promise<void> {
-		await this.#run(() => {
+		await this.run(() => {
 			this.#engine.clearCaches();
 			return this.#storage.clear();
 		});
@@ -233,7 +233,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		await this.close();
 	}
 
-	async #run<T>(work: () => Promise<T>): Promise<T> {
+	/** Runs a call, unless the saver was closed; `close` waits for it. */
+	protected async run<T>(work: () => Promise<T>): Promise<T> {
 		this.#checkOpen();
 		const running = work();
 		this.#running.add(running);

@@ -9,6 +9,7 @@ import type {
 	PutBatch,
 	PutResult,
 	RemoveBatch,
+	Replacement,
 	RowCount,
 	ScanQuery,
 	Storage,
@@ -227,6 +228,7 @@ export class MemoryStorage implements Storage {
 		const { family } = thread;
 		const dropped = addNamespace(thread, batch.writes[0]?.ns ?? batch.checkpoint?.ns ?? "").putWrites(batch.writes);
 		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
+		for (const row of batch.deltaBases ?? []) addNamespace(thread, row.ns).addDeltaBase(row);
 		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
 		return { family, stamp: thread.stamp, replaced };
 	}
@@ -272,11 +274,15 @@ export class MemoryStorage implements Storage {
 			for (const base of from.deltaBases.get(id)?.values() ?? []) to.addDeltaBase({ ...base, threadId });
 			countRows(copied, [row], writes);
 		};
-		if (batch.checkpoints === undefined)
+		const { rows } = batch;
+		for (const row of rows?.checkpoints ?? []) addNamespace(target, row.ns).add(row);
+		for (const write of rows?.writes ?? []) addNamespace(target, write.ns).addWrite(write);
+		countRows(copied, rows?.checkpoints ?? [], rows?.writes ?? []);
+		if (batch.checkpoints === undefined && rows === undefined)
 			for (const [ns, from] of source.namespaces)
 				for (const id of new Set([...from.order, ...from.writes.keys()]))
 					copyRow(from, ns, id, from.rows.get(id)?.parentId);
-		for (const { key, parentId } of batch.checkpoints ?? [])
+		for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : [])
 			copyRow(source.namespaces.get(key.ns) as Namespace, key.ns, key.id, parentId);
 		for (const row of batch.deltaBases) addNamespace(target, row.ns).addDeltaBase({ ...row, threadId });
 		this.#threads.set(threadId, target);
@@ -293,6 +299,34 @@ export class MemoryStorage implements Storage {
 
 	async removeBlobs(_family: number, ids: readonly number[]): Promise<void> {
 		for (const id of ids) this.#blobs.delete(id);
+	}
+
+	async replaceBytes(replacements: readonly Replacement[]): Promise<number> {
+		return replacements.filter((replacement) => this.#replace(replacement)).length;
+	}
+
+	#replace({ from, to, ...place }: Replacement): boolean {
+		if (place.kind === "blob") {
+			const blob = this.#blobs.get(place.id);
+			if (blob === undefined || !isSame(blob.row.data, from)) return false;
+			this.#blobs.set(place.id, { ...blob, row: { ...blob.row, data: to } });
+			return true;
+		}
+		const namespace = this.#namespace(place.key.threadId, place.key.ns);
+		if (place.kind === "checkpoint") {
+			const row = namespace?.rows.get(place.key.id);
+			if (row === undefined || !isSame(row.head, from)) return false;
+			namespace?.add({ ...row, head: to });
+		} else if (place.kind === "write") {
+			const write = namespace?.writes.get(place.key.id)?.get(writeKey(place.key));
+			if (write === undefined || !isSame(write.value, from)) return false;
+			namespace?.addWrite({ ...write, value: to });
+		} else {
+			const row = namespace?.deltaBases.get(place.key.id)?.get(place.channel);
+			if (row === undefined || !isSame(row.data, from)) return false;
+			namespace?.addDeltaBase({ ...row, data: to });
+		}
+		return true;
 	}
 
 	async clear(): Promise<void> {
@@ -371,6 +405,10 @@ function countRows(
 		count.writes++;
 		count.bytes += inlineBytes(write);
 	}
+}
+
+function isSame(stored: Uint8Array | number, seen: Uint8Array): boolean {
+	return typeof stored !== "number" && stored.length === seen.length && stored.every((byte, i) => byte === seen[i]);
 }
 
 function compareText(a: string, b: string): number {

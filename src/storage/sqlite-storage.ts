@@ -13,6 +13,7 @@ import type {
 	PutBatch,
 	PutResult,
 	RemoveBatch,
+	Replacement,
 	RowCount,
 	ScanQuery,
 	Storage,
@@ -120,6 +121,13 @@ const SQL = {
 	insertBlob: "INSERT INTO delta_blob (id, family, base, type, data) VALUES (?, ?, ?, ?, ?)",
 	listBlobs: "SELECT id, base, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
+
+	replaceHead: "UPDATE delta_checkpoint SET head = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?) AND ns = ? AND id = ? AND head = ?",
+	replaceValue: `UPDATE delta_write SET value = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
+		AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ? AND value = ?`,
+	replaceBase: `UPDATE delta_base SET data = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
+		AND ns = ? AND checkpoint = ? AND channel = ? AND data = ?`,
+	replaceBlob: "UPDATE delta_blob SET data = ? WHERE id = ? AND data = ?",
 
 	getThread: `${THREAD} WHERE thread_id = ?`,
 	getFamily: `${THREAD} WHERE family = ?`,
@@ -315,6 +323,7 @@ export class SqliteStorage implements Storage {
 			const dropped = putWrites(sql, thread.pk, batch.writes);
 			for (const { id, base, type, data } of batch.blobs)
 				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
+			for (const row of batch.deltaBases ?? []) putBase(sql, thread.pk, row);
 			const replaced = batch.checkpoint !== undefined && putCheckpoint(sql, thread, batch.checkpoint, batch.now);
 			return { family: thread.family, stamp: thread.stamp, replaced };
 		});
@@ -345,7 +354,7 @@ export class SqliteStorage implements Storage {
 				removed.writes(sql.removeWrite.all(pk, ns, packId(id), packId(taskId), generation, idx));
 			for (const { key, parentId } of batch.relink)
 				sql.relink.run(parentId === undefined ? null : packId(parentId), pk, key.ns, key.id);
-			for (const { ns, id, channel, data } of batch.deltaBases) sql.putBase.run(pk, ns, packId(id), channel, data);
+			for (const row of batch.deltaBases) putBase(sql, pk, row);
 			sql.restamp.run(batch.newStamp, pk);
 			return removed.count;
 		});
@@ -359,18 +368,21 @@ export class SqliteStorage implements Storage {
 			sql.insertThread.run(batch.target, source.family, batch.fresh, batch.now, batch.now);
 			const { pk } = sql.getThread.get(batch.target) as SqlThread;
 			const copied: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-			if (batch.checkpoints === undefined) {
+			const { rows } = batch;
+			for (const row of rows?.checkpoints ?? []) copied.checkpoints += addCheckpoint(sql, pk, row);
+			for (const row of rows?.writes ?? []) copied.writes += addWrite(sql, pk, row);
+			if (batch.checkpoints === undefined && rows === undefined) {
 				copied.checkpoints = sql.copyAllCheckpoints.run(pk, source.pk).changes;
 				copied.writes = sql.copyAllWrites.run(pk, source.pk).changes;
 				sql.copyAllBases.run(pk, source.pk);
 			}
-			for (const { key, parentId } of batch.checkpoints ?? []) {
+			for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : []) {
 				const parent = parentId === undefined ? null : packId(parentId);
 				copied.checkpoints += sql.copyCheckpoint.run(pk, parent, source.pk, key.ns, key.id).changes;
 				copied.writes += sql.copyWrites.run(pk, source.pk, key.ns, packId(key.id)).changes;
 				sql.copyBases.run(pk, source.pk, key.ns, packId(key.id));
 			}
-			for (const { ns, id, channel, data } of batch.deltaBases) sql.putBase.run(pk, ns, packId(id), channel, data);
+			for (const row of batch.deltaBases) putBase(sql, pk, row);
 			sql.restamp.run(batch.fresh, pk);
 			return copied;
 		});
@@ -393,6 +405,10 @@ export class SqliteStorage implements Storage {
 		return this.#change((sql) => {
 			for (const id of ids) sql.removeBlob.run(id, family);
 		});
+	}
+
+	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
+		return this.#change((sql) => replacements.reduce((sum, replacement) => sum + replaceBytes(sql, replacement), 0));
 	}
 
 	clear(): Promise<void> {
@@ -438,14 +454,43 @@ export class SqliteStorage implements Storage {
 
 /** Answers whether it took the place of another. */
 function putCheckpoint(sql: Statements, thread: SqlThread, row: CheckpointRow, now: number): boolean {
-	const { ns, id, parentId, head } = row;
-	const fields = [row.runId ?? null, row.source ?? null, row.step ?? null, head];
-	const parent = parentId === undefined ? null : packId(parentId);
-	const added = sql.insertCheckpoint.run(thread.pk, ns, id, parent, ...fields).changes;
-	if (added === 0) sql.updateCheckpoint.run(...fields, thread.pk, ns, id);
+	const { ns, id } = row;
+	const added = addCheckpoint(sql, thread.pk, row);
+	if (added === 0)
+		sql.updateCheckpoint.run(row.runId ?? null, row.source ?? null, row.step ?? null, row.head, thread.pk, ns, id);
 	const isHead = ns === "" && (thread.head === null || thread.head < id);
 	sql.touchThread.run(now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
 	return added === 0;
+}
+
+/** Answers how many were added: none if the key is taken. */
+function addCheckpoint(sql: Statements, thread: number, row: CheckpointRow): number {
+	const { ns, id, parentId, runId, source, step, head } = row;
+	const parent = parentId === undefined ? null : packId(parentId);
+	return sql.insertCheckpoint.run(thread, ns, id, parent, runId ?? null, source ?? null, step ?? null, head).changes;
+}
+
+function addWrite(sql: Statements, thread: number, row: WriteRow): number {
+	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
+	const place = [thread, ns, packId(id), packId(taskId), generation, idx];
+	// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
+	const stored = typeof value === "number" ? BigInt(value) : value;
+	return sql.putWrite.run(...place, channel, runId ?? null, actor ?? null, type ?? null, stored).changes;
+}
+
+function putBase(sql: Statements, thread: number, { ns, id, channel, data }: DeltaBaseRow): void {
+	sql.putBase.run(thread, ns, packId(id), channel, data);
+}
+
+function replaceBytes(sql: Statements, replacement: Replacement): number {
+	const { from, to } = replacement;
+	if (replacement.kind === "blob") return sql.replaceBlob.run(to, replacement.id, from).changes;
+	const { threadId, ns, id } = replacement.key;
+	if (replacement.kind === "checkpoint") return sql.replaceHead.run(to, threadId, ns, id, from).changes;
+	if (replacement.kind === "deltaBase")
+		return sql.replaceBase.run(to, threadId, ns, packId(id), replacement.channel, from).changes;
+	const { taskId, generation, idx } = replacement.key;
+	return sql.replaceValue.run(to, threadId, ns, packId(id), packId(taskId), generation, idx, from).changes;
 }
 
 /** Answers the values of the writes that were dropped. */
@@ -457,17 +502,14 @@ function putWrites(sql: Statements, thread: number, writes: readonly NewWrite[])
 	const before = sql.getTaskWrites.all(...place) as { generation: number; idx: number }[];
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Set<number>();
-	for (const { conflict, idx, channel, runId, actor, type, value } of writes) {
-		const isTaken = taken.has(idx) || (conflict === "drop" && before.some((row) => row.idx === idx));
+	for (const { conflict, ...write } of writes) {
+		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
 		if (isTaken && conflict !== "replace") {
-			dropped.add(value);
+			dropped.add(write.value);
 			continue;
 		}
-		taken.add(idx);
-		// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
-		const stored = typeof value === "number" ? BigInt(value) : value;
-		const generation = conflict === "add" ? next : 0;
-		sql.putWrite.run(...place, generation, idx, channel, runId ?? null, actor ?? null, type ?? null, stored);
+		taken.add(write.idx);
+		addWrite(sql, thread, { ...write, generation: conflict === "add" ? next : 0 });
 	}
 	return dropped;
 }

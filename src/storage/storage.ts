@@ -99,6 +99,7 @@ export interface PutBatch {
 	readonly blobs: readonly BlobRow[];
 	/** All of one task at one checkpoint. The blob of one that is dropped is not stored. */
 	readonly writes: readonly NewWrite[];
+	readonly deltaBases?: readonly DeltaBaseRow[];
 }
 
 export interface PutResult {
@@ -143,7 +144,17 @@ export interface CopyBatch {
 	readonly checkpoints: readonly { readonly key: CheckpointKey; readonly parentId: string | undefined }[] | undefined;
 	/** Besides those that the copied rows have in the source. */
 	readonly deltaBases: readonly DeltaBaseRow[];
+	/** Added instead of copying any rows of the source. */
+	readonly rows?: { readonly checkpoints: readonly CheckpointRow[]; readonly writes: readonly WriteRow[] } | undefined;
 }
+
+/** Other bytes for a row, if it still has those that were seen. */
+export type Replacement = { readonly from: Uint8Array; readonly to: Uint8Array } & (
+	| { readonly kind: "checkpoint"; readonly key: CheckpointKey }
+	| { readonly kind: "write"; readonly key: WriteKey }
+	| { readonly kind: "deltaBase"; readonly key: CheckpointKey; readonly channel: string }
+	| { readonly kind: "blob"; readonly id: number }
+);
 
 /** How many rows, and how many bytes of content they held. */
 export interface RowCount {
@@ -214,6 +225,8 @@ export interface Storage {
 	removeThread(threadId: string): Promise<RowCount>;
 	/** Removes these blobs of a family. */
 	removeBlobs(family: number, ids: readonly number[]): Promise<void>;
+	/** Changes how rows are stored, not what they say: all at once. Answers how many rows still had the bytes seen. */
+	replaceBytes(replacements: readonly Replacement[]): Promise<number>;
 	clear(): Promise<void>;
 	/** Lets go of what the backend holds. Idempotent. */
 	close(): Promise<void>;

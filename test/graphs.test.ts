@@ -1,0 +1,83 @@
+import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { stories } from "./graphs/index.ts";
+import type { Durability } from "./support/graph-bench.ts";
+import { brokenSavers } from "./support/graph-broken.ts";
+import { type Candidate, compare, inMemory } from "./support/graph-comparison.ts";
+import { corrections, Reference } from "./support/graph-reference.ts";
+import { memory, sqliteFile, sqliteInMemory } from "./support/graph-savers.ts";
+import type { Comparison, Scenario } from "./support/graph-scenario.ts";
+
+interface Plan {
+	candidate: Candidate;
+	/** How to compare in runs of each durability. What async and sync ask of a saver differs in time only. */
+	by: Partial<Record<Durability, readonly Comparison[]>>;
+}
+
+const PLANS: readonly Plan[] = [
+	{ candidate: memory, by: { async: ["calls", "runs"], exit: ["calls"] } },
+	{ candidate: sqliteInMemory, by: { sync: ["calls"] } },
+	{ candidate: sqliteFile, by: { async: ["runs"] } },
+];
+
+const ALL_STORIES = Object.values(stories).flat();
+
+function mustGetStory(name: string): Scenario {
+	const found = ALL_STORIES.find((story) => story.name === name);
+	if (found === undefined) throw new Error(`there is no story "${name}"`);
+	return found;
+}
+
+for (const { candidate, by } of PLANS) {
+	describe(`graphs on ${candidate.name} look as on the official MemorySaver`, () => {
+		const cases = Object.entries(stories).flatMap(([about, list]) =>
+			list.flatMap((story) =>
+				story.durabilities.flatMap((durability) =>
+					(by[durability] ?? []).map((way) => ({ about, story, durability, way })),
+				),
+			),
+		);
+		for (const { about, story, durability, way } of cases) {
+			it(`${about}: ${story.name} (${durability}, compared by ${way})`, async () => {
+				const { unexpected, unmet, faults, compared } = await compare(way, story, durability, candidate);
+				expect(unexpected.slice(0, 5)).toEqual([]);
+				expect(unmet).toEqual([]);
+				expect(faults.slice(0, 5)).toEqual([]);
+				expect(compared).toBeGreaterThan(0);
+			});
+		}
+	});
+}
+
+describe("the comparison itself", () => {
+	const plain = ALL_STORIES.filter(({ differences }) => differences.length === 0);
+	const sample = plain.filter((_, at) => at % 12 === 0);
+
+	it.each(sample.map((story) => [story.name, story] as const))(
+		"finds nothing between equal savers: %s",
+		async (_, story) => {
+			for (const way of ["calls", "runs"] as const) {
+				const equal = inMemory("the reference again", () => new Reference());
+				const { differences, compared } = await compare(way, story, story.durabilities[0] ?? "async", equal);
+				expect(differences).toEqual([]);
+				expect(compared).toBeGreaterThan(0);
+			}
+		},
+	);
+
+	it.each(corrections)("knows that the official saver $fault", async ({ where, shownBy: { story, durability } }) => {
+		const official = inMemory("the official MemorySaver", () => new MemorySaver());
+		const { differences } = await compare("calls", mustGetStory(story), durability, official);
+		expect(differences.filter((one) => where.test(one.where))).not.toEqual([]);
+		expect(differences.filter((one) => !where.test(one.where))).toEqual([]);
+	});
+
+	it.each(Object.entries(brokenSavers))(
+		"finds a saver that %s",
+		async (name, { Saver, story, durability, way = "calls" }) => {
+			const told = mustGetStory(story);
+			const broken = inMemory(name, () => new Saver());
+			const { differences } = await compare(way, told, durability ?? told.durabilities[0] ?? "async", broken);
+			expect(differences).not.toEqual([]);
+		},
+	);
+});

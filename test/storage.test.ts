@@ -1,0 +1,51 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "vitest";
+import { runStorageContract } from "../src/contract/storage-contract.ts";
+import { MemoryStorage } from "../src/storage/memory-storage.ts";
+import { openDatabase } from "../src/storage/sqlite-driver.ts";
+import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
+
+const test = { describe, it };
+
+/** In memory where that is possible: hundreds of new databases would mostly wait for the disk. */
+const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+/** Opens a file as SqliteSaver does. */
+function open(path: string): SqliteStorage {
+	const openFile = () => {
+		const db = openDatabase(path, 10_000);
+		db.pragma("journal_mode = WAL");
+		db.pragma("synchronous = NORMAL");
+		return db;
+	};
+	return new SqliteStorage(path, openFile, false);
+}
+
+runStorageContract({
+	name: "MemoryStorage",
+	test,
+	setup: async () => ({ storage: new MemoryStorage() }),
+});
+
+runStorageContract({
+	name: 'SqliteStorage on ":memory:"',
+	test,
+	setup: async () => ({ storage: open(":memory:") }),
+});
+
+runStorageContract({
+	name: "SqliteStorage on a file",
+	test,
+	setup: async () => {
+		const directory = await mkdtemp(join(temporary, "storage-"));
+		const path = join(directory, "checkpoints.db");
+		return {
+			storage: open(path),
+			reopen: async () => open(path),
+			teardown: () => rm(directory, { recursive: true }),
+		};
+	},
+});
