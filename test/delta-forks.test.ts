@@ -1,12 +1,11 @@
 import { type BaseCheckpointSaver, Command, MemorySaver as OfficialMemorySaver } from "@langchain/langgraph";
-import { deltaChannelHistoryTests } from "@langchain/langgraph-checkpoint-validation";
 import { describe, expect, it } from "vitest";
-import { MemorySaver } from "../src/index.ts";
+import { DeltaSaver, MemorySaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
-import { AttributingSaver } from "./support/delta-prototype.ts";
 import { mulberry32, randomScenario } from "./support/delta-random.ts";
 import { askTwice, line, nested, scenarios } from "./support/delta-scenarios.ts";
 import { differences, World } from "./support/delta-world.ts";
+import { OvertakingStorage } from "./support/overtaking-storage.ts";
 
 interface Candidate {
 	readonly name: string;
@@ -19,10 +18,9 @@ interface Candidate {
 const savers: readonly Candidate[] = [
 	{ name: "MemorySaver", create: () => new MemorySaver(), randomHistories: 30 },
 	{ name: "SqliteSaver", create: () => new SqliteSaver(":memory:"), randomHistories: 30 },
-	{ name: "the smallest saver with these rules", create: () => new AttributingSaver(), randomHistories: 30 },
 	{
 		name: "one whose calls overtake each other",
-		create: () => new AttributingSaver(randomPause()),
+		create: () => new DeltaSaver(new OvertakingStorage(mulberry32(1))),
 		overtaking: true,
 		randomHistories: 10,
 	},
@@ -126,11 +124,6 @@ describe("What no saver can know", () => {
 	});
 });
 
-deltaChannelHistoryTests({
-	checkpointerName: "the smallest saver with these rules",
-	createCheckpointer: () => new AttributingSaver(),
-});
-
 /** Writes down what it is told. */
 class RecordingSaver extends OfficialMemorySaver {
 	readonly calls: { method: string; ns: string; rest: unknown[] }[] = [];
@@ -162,7 +155,3 @@ class RecordingSaver extends OfficialMemorySaver {
 	}
 }
 
-function randomPause(): () => Promise<void> {
-	const random = mulberry32(1);
-	return () => new Promise((resolve) => setTimeout(resolve, random() * 4));
-}

@@ -121,6 +121,19 @@ export function orderingRules(test: RuleTest): void {
 		}
 	});
 
+	test("ORD-3: a subgraph's checkpoint can be read before that of its parent graph is there", async ({
+		thread,
+		nextId,
+	}) => {
+		const root = nextId();
+		const sub = thread("thread", "node:1");
+		const id = await sub.put({ values: { a: 1 }, metadata: { parents: { "": root } } });
+		assert.deepEqual(await sub.values(), { a: 1 });
+		assert.equal(await thread().has(root), false);
+		await thread().put({ id: root, values: { b: 1 } });
+		assert.deepEqual([await sub.values(id), await thread().values()], [{ a: 1 }, { b: 1 }]);
+	});
+
 	test("ORD-3: what was acknowledged is there for a saver that opens the storage now", async (scene) => {
 		const thread = scene.thread();
 		const ids = await thread.chain(5, (n) => ({

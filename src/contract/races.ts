@@ -50,26 +50,29 @@ export function raceRules(test: RuleTest): void {
 		assert.deepEqual(await scene.thread().values(id), values);
 	});
 
-	test("ORD-4: deletions of several kinds at once leave what each of them leaves", async (scene) => {
-		const other = await scene.reopen();
-		for (let turns = 0; turns < 40; turns += 2) {
-			const thread = scene.thread(`thread ${turns}`);
-			const ids = await thread.chain(12, (n) => ({
-				values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list that grows`) },
-				versions: { list: n + 1, log: n + 1 },
-				metadata: { run_id: `run ${n} of ${turns}` },
-			}));
-			for (const id of ids) await thread.write(id, [["log", id]]);
-			const before = await readThread(scene.saver, thread.threadId, ["log"]);
-			const pruned = scene.saver.prune([thread.threadId], { keepLast: 8 });
-			for (let turn = 0; turn < turns; turn++) await null;
-			await Promise.all([pruned, other.deleteForRuns([`run 6 of ${turns}`, `run 9 of ${turns}`])]);
-			const after = await readThread(scene.saver, thread.threadId, ["log"]);
-			assertSurvivorsUnchanged(before, after);
-			for (const gone of [ids[6], ids[9], ids[0]]) assert.ok(after.every(({ id }) => id !== gone));
-			assert.equal(after[0]?.id, ids[11]);
-		}
-	});
+	for (const first of ["prune", "deleteForRuns"] as const) {
+		test(`ORD-4: ${first} and then the other at once leave what both of them leave`, async (scene) => {
+			const other = await scene.reopen();
+			for (let turns = 0; turns < 90; turns += 3) {
+				const thread = scene.thread(`thread ${turns}`);
+				const ids = await putRuns(thread);
+				const before = await readThread(scene.saver, thread.threadId, ["log"]);
+				const calls = {
+					prune: () => scene.saver.prune([thread.threadId], { keepLast: 2 }),
+					deleteForRuns: () => other.deleteForRuns([1, 3, 5, 7, 9].map((n) => `run ${n} of thread ${turns}`)),
+				};
+				const started = calls[first]();
+				for (let turn = 0; turn < turns; turn++) await null;
+				await Promise.all([started, calls[first === "prune" ? "deleteForRuns" : "prune"]()]);
+				const after = await readThread(scene.saver, thread.threadId, ["log"]);
+				assertSurvivorsUnchanged(before, after);
+				assert.deepEqual(
+					after.map(({ id }) => id),
+					[ids[11], ids[10]],
+				);
+			}
+		});
+	}
 
 	test("ORD-4: a copy made beside puts is a state that the thread was in", async ({ saver, thread }) => {
 		await putBeside(thread(), (n) => saver.copyThread("thread", `copy ${n}`));
@@ -123,4 +126,15 @@ async function putTrunk(thread: Thread) {
 	const values = { fixed, list: [...list, "of the fork"] };
 	const fork: Draft = { parent: ids[0], values, versions: { fixed: 1, list: 2 }, newVersions: { list: 2 } };
 	return { fork, values };
+}
+
+/** Twelve checkpoints of as many runs, with a list that grows and a delta channel. */
+async function putRuns(thread: Thread): Promise<string[]> {
+	const ids = await thread.chain(12, (n) => ({
+		values: { list: Array.from({ length: n + 1 }, (_, i) => `item ${i} of a list that grows`) },
+		versions: { list: n + 1, log: n + 1 },
+		metadata: { run_id: `run ${n} of ${thread.threadId}` },
+	}));
+	for (const id of ids) await thread.write(id, [["log", id]]);
+	return ids;
 }

@@ -107,8 +107,8 @@ export async function walk(
 			continue;
 		}
 		const parent = await path.at(i + 1);
-		// A run that goes back in time may file what was pending there once more under the fork that it makes.
-		const grandparent = parent?.row.source === "fork" ? await path.at(i + 2) : undefined;
+		// A run may begin by filing once more, under the checkpoint that it starts with, what was pending at its parent.
+		const grandparent = parent?.row.source === "loop" ? undefined : await path.at(i + 2);
 		const inherited = new Set(grandparent?.writes.map(({ taskId }) => taskId));
 		const siblings = parent?.children.filter(({ id }) => id !== checkpoint.id) ?? [];
 		const orphans = parent === undefined ? await readOrphans(engine, step) : [];
