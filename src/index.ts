@@ -1,4 +1,4 @@
-export type { ClassHooks, Classes } from "./codec/class-registry.ts";
+export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";

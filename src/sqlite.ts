@@ -1,3 +1,3 @@
-export type { EncryptionKey, EncryptionOptions } from "./seal/keyring.ts";
 export { SqliteSaver, type SqliteSaverOptions } from "./saver/sqlite-saver.ts";
+export type { EncryptionKey, EncryptionOptions } from "./seal/keyring.ts";
 export type { SqliteDatabase } from "./storage/sqlite-driver.ts";

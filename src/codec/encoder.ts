@@ -456,7 +456,8 @@ class Refusal extends Error {
 	readonly value: unknown;
 
 	constructor(value: unknown) {
-		const kind = typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
+		const kind =
+			typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
 		super(`${kind} would not come back as it was; register its class in \`classes\`, or turn \`strict\` off`);
 		this.value = value;
 	}
@@ -491,7 +492,9 @@ function findPath(root: unknown, wanted: unknown, seen = new Set<unknown>()): st
 	for (const [key, value] of entries) {
 		const rest = findPath(value, wanted, seen);
 		if (rest === undefined) continue;
-		return Array.isArray(root) || root instanceof Set || root instanceof Map ? `[${String(key)}]${rest}` : `.${String(key)}${rest}`;
+		return Array.isArray(root) || root instanceof Set || root instanceof Map
+			? `[${String(key)}]${rest}`
+			: `.${String(key)}${rest}`;
 	}
 	return undefined;
 }

@@ -28,7 +28,8 @@ function replace(value: unknown, known: ReadonlyMap<Gap, unknown>, seen: Set<unk
 	if (value instanceof Gap) {
 		const filled = known.get(value);
 		// A gap that another gap stands for is filled in turn, unless the two only stand for each other.
-		if (filled === undefined || filled === value) throw new CheckpointError("CORRUPT", "A stored value refers to itself in a way that no value can.");
+		if (filled === undefined || filled === value)
+			throw new CheckpointError("CORRUPT", "A stored value refers to itself in a way that no value can.");
 		return filled instanceof Gap ? known.get(filled) : filled;
 	}
 	if (typeof value !== "object" || value === null || seen.has(value) || ArrayBuffer.isView(value)) return value;

@@ -24,13 +24,13 @@ type Constructor = abstract new (...args: never[]) => object;
 
 interface InstanceKind {
 	readonly name: string;
-	readonly constructor: Constructor;
+	readonly type: Constructor;
 	describe(value: Fields): Fields;
 	make(fields: Fields): object;
 }
 
-function messageKind(name: string, constructor: new (fields: never) => object): InstanceKind {
-	return { name, constructor, describe: describeMessage, make: (fields) => new constructor(fields as never) };
+function messageKind(name: string, type: new (fields: never) => object): InstanceKind {
+	return { name, type, describe: describeMessage, make: (fields) => new type(fields as never) };
 }
 
 /** The closed set of classes that stored bytes can name. */
@@ -49,36 +49,36 @@ const KINDS: readonly InstanceKind[] = [
 		SystemMessageChunk,
 		ToolMessage,
 		ToolMessageChunk,
-	}).map(([name, constructor]) => messageKind(name, constructor as new (fields: never) => object)),
+	}).map(([name, type]) => messageKind(name, type as new (fields: never) => object)),
 	{
 		name: "Document",
-		constructor: Document,
+		type: Document,
 		describe: ({ pageContent, metadata, id }) =>
 			id === undefined ? { pageContent, metadata } : { pageContent, metadata, id },
 		make: (fields) => new Document(fields as never),
 	},
 	{
 		name: "StringPromptValue",
-		constructor: StringPromptValue,
+		type: StringPromptValue,
 		describe: ({ value }) => ({ value }),
 		make: ({ value }) => new StringPromptValue(value as string),
 	},
 	{
 		name: "ChatPromptValue",
-		constructor: ChatPromptValue,
+		type: ChatPromptValue,
 		describe: ({ messages }) => ({ messages }),
 		make: ({ messages }) => new ChatPromptValue({ messages } as never),
 	},
 	{
 		name: "ImagePromptValue",
-		constructor: ImagePromptValue,
+		type: ImagePromptValue,
 		describe: ({ imageUrl }) => ({ imageUrl }),
 		make: ({ imageUrl }) => new ImagePromptValue({ imageUrl } as never),
 	},
 ];
 
 const kindByName: ReadonlyMap<string, InstanceKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
-const kindByConstructor = new WeakMap<object, InstanceKind | null>();
+const kindByType = new WeakMap<object, InstanceKind | null>();
 
 /** What a message was built from, as it is now: constructor arguments, and fields set since. */
 function describeMessage(message: Fields): Fields {
@@ -94,12 +94,12 @@ function describeMessage(message: Fields): Fields {
 /** The tag and fields of an instance of a known class, `undefined` for any other object. */
 export function describeInstance(value: object): { tag: number; fields: readonly unknown[] } | undefined {
 	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
-	const constructor = value.constructor as object | undefined;
-	if (typeof constructor !== "function") return undefined;
-	let kind = kindByConstructor.get(constructor);
+	const type = value.constructor as object | undefined;
+	if (typeof type !== "function") return undefined;
+	let kind = kindByType.get(type);
 	if (kind === undefined) {
 		kind = findKind(value);
-		kindByConstructor.set(constructor, kind);
+		kindByType.set(type, kind);
 	}
 	if (kind === null) return isLoadable(value) ? { tag: TAG.loadable, fields: [JSON.stringify(value)] } : undefined;
 	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
@@ -113,7 +113,12 @@ const LOADABLE: ReadonlySet<unknown> = new Set(["prompts", "output_parsers", "ru
 
 function isLoadable(value: object): boolean {
 	const { lc_serializable, lc_namespace } = value as Fields;
-	return lc_serializable === true && Array.isArray(lc_namespace) && lc_namespace[0] === "langchain_core" && LOADABLE.has(lc_namespace[1]);
+	return (
+		lc_serializable === true &&
+		Array.isArray(lc_namespace) &&
+		lc_namespace[0] === "langchain_core" &&
+		LOADABLE.has(lc_namespace[1])
+	);
 }
 
 /** Builds a LangChain object from its JSON, if every class it names is in the closed set. */
@@ -139,12 +144,12 @@ function namesOnlyLoadable(value: unknown): boolean {
 function findKind(value: object): InstanceKind | null {
 	let prototype = Object.getPrototypeOf(value);
 	while (prototype !== null && prototype !== Object.prototype) {
-		const constructor = prototype.constructor as Constructor & { lc_name?: () => string };
-		const exact = KINDS.find((kind) => kind.constructor === constructor);
+		const type = prototype.constructor as Constructor & { lc_name?: () => string };
+		const exact = KINDS.find((kind) => kind.type === type);
 		if (exact !== undefined) return exact;
 		// A second copy of @langchain/core in the process has classes of its own with the same names.
-		if ((value as Fields).lc_serializable === true && Object.hasOwn(constructor, "lc_name")) {
-			const named = kindByName.get(constructor.lc_name?.() ?? "");
+		if ((value as Fields).lc_serializable === true && Object.hasOwn(type, "lc_name")) {
+			const named = kindByName.get(type.lc_name?.() ?? "");
 			if (named !== undefined) return named;
 		}
 		prototype = Object.getPrototypeOf(prototype);

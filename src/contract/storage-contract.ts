@@ -9,6 +9,7 @@ import { idRules } from "./storage/ids.ts";
 import { pathRules } from "./storage/paths.ts";
 import { putRules } from "./storage/put.ts";
 import { removeRules } from "./storage/remove.ts";
+import { replaceRules } from "./storage/replace.ts";
 import { runRules } from "./storage/runs.ts";
 import { scanRules } from "./storage/scan.ts";
 import { stampRules } from "./storage/stamps.ts";
@@ -60,6 +61,7 @@ const TOPICS: Record<string, (test: StorageTest) => void> = {
 	families: familyRules,
 	remove: removeRules,
 	copy: copyRules,
+	replaceBytes: replaceRules,
 	threads: threadRules,
 	totals: totalRules,
 	values: valueRules,

@@ -73,7 +73,10 @@ export class Blobs {
 		if (patches.length === 0) return start;
 		patches.reverse();
 		try {
-			const bytes = applyPatches(start.bytes, patches.map((patch) => patch.data));
+			const bytes = applyPatches(
+				start.bytes,
+				patches.map((patch) => patch.data),
+			);
 			const cost = patches.reduce((sum, patch) => sum + patchCost(patch.data.length), start.patches);
 			return { type: start.type, bytes, patches: cost };
 		} catch (error) {

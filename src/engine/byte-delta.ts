@@ -307,10 +307,7 @@ function commonPrefix(a: Uint8Array, aStart: number, b: Uint8Array, bStart: numb
 function commonSuffix(a: Uint8Array, b: Uint8Array, prefix: number): number {
 	const limit = Math.min(a.length, b.length) - prefix;
 	let length = 0;
-	while (
-		length + STRIDE <= limit &&
-		equalBytes(a, a.length - length - STRIDE, b, b.length - length - STRIDE, STRIDE)
-	)
+	while (length + STRIDE <= limit && equalBytes(a, a.length - length - STRIDE, b, b.length - length - STRIDE, STRIDE))
 		length += STRIDE;
 	while (length < limit && a[a.length - length - 1] === b[b.length - length - 1]) length++;
 	return length;

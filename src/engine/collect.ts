@@ -13,10 +13,12 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
 	const stored = await storage.listBlobs(family);
 	if (stored.length === 0) return { blobs: 0, bytes: 0 };
 	const reached = new Set<number>();
-	for (const { threadId } of await storage.getFamily(family)) await markThread(engine, threadId, (id) => reached.add(id));
+	for (const { threadId } of await storage.getFamily(family))
+		await markThread(engine, threadId, (id) => reached.add(id));
 	const baseOf = new Map(stored.map(({ id, base }) => [id, base]));
 	for (const id of [...reached])
-		for (let base = baseOf.get(id); base !== undefined && !reached.has(base); base = baseOf.get(base)) reached.add(base);
+		for (let base = baseOf.get(id); base !== undefined && !reached.has(base); base = baseOf.get(base))
+			reached.add(base);
 	const dead = stored.filter(({ id }) => !reached.has(id));
 	const ids = dead.map(({ id }) => id);
 	await storage.removeBlobs(family, ids);

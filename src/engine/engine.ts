@@ -13,10 +13,10 @@ import { type Blob, Blobs } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Cell, type Head, packHead, unpackHead } from "./head.ts";
+import { keepLost } from "./history.ts";
 import { Lru } from "./lru.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
-import { keepLost } from "./history.ts";
 
 /** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 64;
@@ -156,7 +156,10 @@ export class Engine {
 			base = (await this.#loadView(baseKey)) ?? (await this.#loadView(key));
 			drafts = await this.#recover(drafts, base, checkpoint);
 		}
-		throw new CheckpointError("BUSY", `Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`);
+		throw new CheckpointError(
+			"BUSY",
+			`Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`,
+		);
 	}
 
 	/** What was carried over unseen and is no longer where it was has to be stored again. */
@@ -379,11 +382,13 @@ export class Engine {
 	/** Rows with their values and pending writes. Takes one round of reads however many rows there are. */
 	async read(rows: readonly FoundCheckpoint[], heads = rows.map(unpackRow)): Promise<StoredCheckpoint[]> {
 		const writes = groupWrites(await this.storage.getWrites(rows));
-		const sends = await readOldSends(this, rows.filter((_, i) => (heads[i] as Head).v < 4));
+		const sends = await readOldSends(
+			this,
+			rows.filter((_, i) => (heads[i] as Head).v < 4),
+		);
 		const ids = new Set<number>();
 		for (const head of heads) for (const cell of head.manifest.values()) if (typeof cell === "number") ids.add(cell);
-		for (const group of writes.values())
-			for (const { value } of group) if (typeof value === "number") ids.add(value);
+		for (const group of writes.values()) for (const { value } of group) if (typeof value === "number") ids.add(value);
 		for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
 		const blobs = await this.blobs.load(ids);
 		const read: StoredCheckpoint[] = [];

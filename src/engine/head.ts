@@ -1,6 +1,6 @@
+import type { Encoded } from "../codec/codec.ts";
 import { Decoder } from "../codec/decoder.ts";
 import { Encoder } from "../codec/encoder.ts";
-import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
 
 /** Where a value is: in a blob, or right here. */

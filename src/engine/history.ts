@@ -192,7 +192,11 @@ function groupBases(
 }
 
 /** What a checkpoint held and lacks now that it is put again: its channels start from there. */
-export function keepLost(key: CheckpointKey, before: Head, now: { manifest: ReadonlyMap<string, Cell> }): DeltaBaseRow[] {
+export function keepLost(
+	key: CheckpointKey,
+	before: Head,
+	now: { manifest: ReadonlyMap<string, Cell> },
+): DeltaBaseRow[] {
 	const lost = [...before.manifest].filter(([channel]) => !now.manifest.has(channel) && !isInternal(channel));
 	return lost.map(([channel, seed]) => ({ ...key, channel, data: packHistory({ seed, writes: [] }) }));
 }
@@ -207,7 +211,6 @@ export function packHistory({ seed, writes }: RawHistory): Uint8Array {
 export function unpackHistory(data: Uint8Array): RawHistory {
 	const [seed, ...rest] = unpackList(data);
 	const writes: { taskId: string; cell: Cell }[] = [];
-	for (let i = 0; i < rest.length; i += 2)
-		writes.push({ taskId: rest[i] as string, cell: unpackCell(rest[i + 1]) });
+	for (let i = 0; i < rest.length; i += 2) writes.push({ taskId: rest[i] as string, cell: unpackCell(rest[i + 1]) });
 	return { seed: seed === null ? undefined : unpackCell(seed), writes };
 }

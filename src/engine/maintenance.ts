@@ -72,7 +72,10 @@ export class Maintenance {
 			const removed = await storage.remove(batch);
 			if (removed !== undefined) return this.#collect(thread.family, removed);
 		}
-		throw new CheckpointError("BUSY", `Checkpoints of thread ${quote(threadId)} are being deleted elsewhere; try again.`);
+		throw new CheckpointError(
+			"BUSY",
+			`Checkpoints of thread ${quote(threadId)} are being deleted elsewhere; try again.`,
+		);
 	}
 
 	async #collect(family: number, rows: RowCount): Promise<Removed> {
@@ -102,7 +105,10 @@ export class Maintenance {
 			});
 			if (copied !== undefined) return { checkpoints: copied.checkpoints, writes: copied.writes };
 		}
-		throw new CheckpointError("BUSY", `Checkpoints of thread ${quote(source)} are being deleted all the time; try again.`);
+		throw new CheckpointError(
+			"BUSY",
+			`Checkpoints of thread ${quote(source)} are being deleted all the time; try again.`,
+		);
 	}
 
 	/** What a copy takes, `undefined` for everything. */
@@ -123,9 +129,13 @@ export class Maintenance {
 	#upTo(threadId: string, rows: readonly FoundCheckpoint[], upTo: string): FoundCheckpoint[] {
 		const byId = new Map(rows.filter((row) => row.ns === "").map((row) => [row.id, row]));
 		if (!byId.has(upTo))
-			throw new CheckpointError("NOT_FOUND", `Thread ${quote(threadId)} has no checkpoint ${quote(upTo)} to copy up to.`);
+			throw new CheckpointError(
+				"NOT_FOUND",
+				`Thread ${quote(threadId)} has no checkpoint ${quote(upTo)} to copy up to.`,
+			);
 		const kept = new Set<string>();
-		for (let id: string | undefined = upTo; id !== undefined && !kept.has(id); id = byId.get(id)?.parentId) kept.add(id);
+		for (let id: string | undefined = upTo; id !== undefined && !kept.has(id); id = byId.get(id)?.parentId)
+			kept.add(id);
 		const isUnder = (row: FoundCheckpoint) => this.#rootOf(row, kept);
 		return rows.filter((row) => (row.ns === "" ? kept.has(row.id) : isUnder(row)));
 	}
@@ -170,7 +180,8 @@ export class Maintenance {
 		const channels = new Map<string, { channel: string; blobs: number; bytes: number }>();
 		for (const family of await this.#families()) {
 			const owners = new Map<number, string>();
-			for (const { threadId } of family.threads) await markThread(this.#engine, threadId, (id, channel) => owners.set(id, channel));
+			for (const { threadId } of family.threads)
+				await markThread(this.#engine, threadId, (id, channel) => owners.set(id, channel));
 			const rows = await storage.listBlobs(family.id);
 			const baseOf = new Map(rows.map((row) => [row.id, row.base]));
 			for (const [id, channel] of [...owners])
@@ -217,7 +228,10 @@ function readCursor(after: string): { updatedAt: number; threadId: string } {
 		const [updatedAt, threadId] = JSON.parse(after) as unknown[];
 		if (typeof updatedAt === "number" && typeof threadId === "string") return { updatedAt, threadId };
 	} catch {}
-	throw new CheckpointError("INVALID_OPTION", `\`after\` must be the \`next\` of an earlier page, got ${quote(after)}.`);
+	throw new CheckpointError(
+		"INVALID_OPTION",
+		`\`after\` must be the \`next\` of an earlier page, got ${quote(after)}.`,
+	);
 }
 
 function nothing(): Removed {

@@ -12,7 +12,11 @@ export async function readOldSends(engine: Engine, rows: readonly FoundCheckpoin
 	const sends = new Map<string, Cell[]>();
 	if (rows.length === 0) return sends;
 	const recorded = (await engine.storage.getDeltaBases(rows)).filter(({ channel }) => channel === TASKS);
-	for (const row of recorded) sends.set(cacheKey(row), unpackHistory(row.data).writes.map(({ cell }) => cell));
+	for (const row of recorded)
+		sends.set(
+			cacheKey(row),
+			unpackHistory(row.data).writes.map(({ cell }) => cell),
+		);
 	const parents = new Map<string, CheckpointKey>();
 	const open = rows.filter((row) => row.parentId !== undefined && !sends.has(cacheKey(row)));
 	for (const row of open) parents.set(parentKey(row), { ...row, id: row.parentId as string });

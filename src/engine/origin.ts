@@ -60,7 +60,8 @@ async function findCopy(
 	const { storage } = engine;
 	const { threadId, ns, id, parentId, source, step } = row;
 	const parent = parentId === undefined ? undefined : await storage.getCheckpoint({ threadId, ns, id: parentId });
-	const siblings = parentId === undefined ? await roots(engine, row) : await storage.getChildren(threadId, ns, [parentId]);
+	const siblings =
+		parentId === undefined ? await roots(engine, row) : await storage.getChildren(threadId, ns, [parentId]);
 	const known = siblings.filter((sibling) => copyOf === undefined || sibling.id === copyOf);
 	return findOriginal({
 		child: { id, parentId, source, step, versions: head.versions },

@@ -89,7 +89,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (limit <= 0) return;
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
-		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts })) yield this.#toTuple(stored);
+		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts }))
+			yield this.#toTuple(stored);
 	}
 
 	override async put(
@@ -114,7 +115,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
-			throw new CheckpointError("INVALID_CONFIG", "putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.");
+			throw new CheckpointError(
+				"INVALID_CONFIG",
+				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
+			);
 		const actor = this.#actors.numberOf(config);
 		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
 		await this.run(() => this.#engine.putWrites(input));
@@ -158,13 +162,19 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (options.upTo !== undefined && typeof options.upTo !== "string")
 			throw new CheckpointError("INVALID_OPTION", `\`upTo\` must be a checkpoint id, got ${quote(options.upTo)}.`);
 		if (options.latestOnly !== undefined && typeof options.latestOnly !== "boolean")
-			throw new CheckpointError("INVALID_OPTION", `\`latestOnly\` must be true or false, got ${quote(options.latestOnly)}.`);
+			throw new CheckpointError(
+				"INVALID_OPTION",
+				`\`latestOnly\` must be true or false, got ${quote(options.latestOnly)}.`,
+			);
 		if (options.upTo !== undefined && options.latestOnly)
 			throw new CheckpointError("INVALID_OPTION", "copyThread takes `upTo` or `latestOnly`, not both.");
 		const from = mustReadThreadId(source, "copyThread");
 		const to = mustReadThreadId(target, "copyThread");
 		if (from === to)
-			throw new CheckpointError("INVALID_OPTION", `copyThread can't copy thread ${quote(from)} onto itself: name another target.`);
+			throw new CheckpointError(
+				"INVALID_OPTION",
+				`copyThread can't copy thread ${quote(from)} onto itself: name another target.`,
+			);
 		return this.run(() => this.#maintenance.copyThread(from, to, options));
 	}
 

@@ -2,8 +2,7 @@
 export function matchesFilter(metadata: unknown, filter: Record<string, unknown>): boolean {
 	return Object.entries(filter).every(
 		([key, wanted]) =>
-			wanted === undefined ||
-			(isObject(metadata) && Object.hasOwn(metadata, key) && sameJson(metadata[key], wanted)),
+			wanted === undefined || (isObject(metadata) && Object.hasOwn(metadata, key) && sameJson(metadata[key], wanted)),
 	);
 }
 
@@ -12,7 +11,9 @@ function sameJson(a: unknown, b: unknown): boolean {
 	if (a instanceof Date || b instanceof Date) return toText(a) === toText(b);
 	if (!isObject(a) || !isObject(b) || Array.isArray(a) || Array.isArray(b)) return a === b || Object.is(a, b);
 	const keys = Object.keys(a);
-	return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && sameJson(a[key], b[key]));
+	return (
+		keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && sameJson(a[key], b[key]))
+	);
 }
 
 function toText(value: unknown): unknown {

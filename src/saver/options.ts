@@ -7,14 +7,20 @@ export function checkOptions(call: string, options: object, known: readonly stri
 		throw new CheckpointError("INVALID_OPTION", `${call} takes an object of options, got ${quote(options)}.`);
 	for (const name of Object.keys(options))
 		if (!known.includes(name))
-			throw new CheckpointError("INVALID_OPTION", `${call} has no option ${quote(name)}: it knows ${known.join(", ")}.`);
+			throw new CheckpointError(
+				"INVALID_OPTION",
+				`${call} has no option ${quote(name)}: it knows ${known.join(", ")}.`,
+			);
 }
 
 /** How many checkpoints of each namespace a prune keeps; 0 for the strategy that keeps none. */
 export function readKeepLast({ strategy = "keep_latest", keepLast = 1 }: PruneOptions): number {
 	if (strategy === "delete") return 0;
 	if (strategy !== "keep_latest")
-		throw new CheckpointError("INVALID_OPTION", `prune has no strategy ${quote(strategy)}: use "keep_latest" or "delete".`);
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`prune has no strategy ${quote(strategy)}: use "keep_latest" or "delete".`,
+		);
 	if (!Number.isInteger(keepLast) || keepLast < 1)
 		throw new CheckpointError("INVALID_OPTION", `\`keepLast\` must be a whole number from 1, got ${quote(keepLast)}.`);
 	return keepLast;

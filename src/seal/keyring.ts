@@ -47,9 +47,15 @@ export class Keyring {
 	mustGet(name: string, fingerprint: Uint8Array): NamedKey {
 		const key = this.#byName.get(name);
 		if (key === undefined)
-			throw new CheckpointError("WRONG_KEY", `A row is encrypted with key ${quote(name)}, which was not given: add it to \`encryption.keys\`.`);
+			throw new CheckpointError(
+				"WRONG_KEY",
+				`A row is encrypted with key ${quote(name)}, which was not given: add it to \`encryption.keys\`.`,
+			);
 		if (Buffer.compare(key.fingerprint, fingerprint) !== 0)
-			throw new CheckpointError("WRONG_KEY", `A row is encrypted with another key than the one given as ${quote(name)}: give the right one.`);
+			throw new CheckpointError(
+				"WRONG_KEY",
+				`A row is encrypted with another key than the one given as ${quote(name)}: give the right one.`,
+			);
 		return key;
 	}
 }
@@ -63,7 +69,10 @@ function toNamedKey(name: string, key: EncryptionKey): NamedKey {
 		);
 	const name_ = Buffer.byteLength(name) <= LONGEST_NAME ? name : undefined;
 	if (name_ === undefined)
-		throw new CheckpointError("INVALID_OPTION", `The name of encryption key ${quote(name)} is longer than ${LONGEST_NAME} bytes.`);
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`The name of encryption key ${quote(name)} is longer than ${LONGEST_NAME} bytes.`,
+		);
 	const hash = createHash("sha256").update("langgraph-checkpoint-delta key fingerprint").update(bytes).digest();
 	return { name, bytes: new Uint8Array(bytes), fingerprint: hash.subarray(0, FINGERPRINT_BYTES) };
 }

@@ -55,11 +55,14 @@ export class Sealer {
 	}
 
 	seal(bytes: Uint8Array, identity: Identity): Uint8Array {
-		const deflated = this.#compresses && bytes.length >= COMPRESS_FROM ? deflateRawSync(bytes, { level: 1 }) : undefined;
+		const deflated =
+			this.#compresses && bytes.length >= COMPRESS_FROM ? deflateRawSync(bytes, { level: 1 }) : undefined;
 		const isSmaller = deflated !== undefined && deflated.length <= bytes.length * WORTH_IT;
 		const content = isSmaller ? deflated : bytes;
 		const flags = isSmaller ? DEFLATED : 0;
-		return this.#keys === undefined ? check(flags, content, identity(false)) : this.#encrypt(this.#keys, flags, content, identity);
+		return this.#keys === undefined
+			? check(flags, content, identity(false))
+			: this.#encrypt(this.#keys, flags, content, identity);
 	}
 
 	/** Throws a CheckpointError with code CORRUPT or WRONG_KEY if the envelope is not whole and in its place. */
@@ -86,7 +89,10 @@ export class Sealer {
 
 	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
 		if (!this.#acceptsPlain)
-			throw new CheckpointError("CORRUPT", `Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`);
+			throw new CheckpointError(
+				"CORRUPT",
+				`Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`,
+			);
 		const content = envelope.subarray(1 + CHECKSUM_BYTES);
 		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
 		const sum = checksum(envelope[0] as number, content, identity(false));

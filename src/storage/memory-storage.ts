@@ -143,9 +143,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return keys.flatMap(({ threadId, ns, id }) => [
-			...(this.#namespace(threadId, ns)?.writes.get(id)?.values() ?? []),
-		]);
+		return keys.flatMap(({ threadId, ns, id }) => [...(this.#namespace(threadId, ns)?.writes.get(id)?.values() ?? [])]);
 	}
 
 	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
@@ -349,8 +347,7 @@ export class MemoryStorage implements Storage {
 		const one = query.threadId === undefined ? undefined : this.#threads.get(query.threadId);
 		const threads = query.threadId === undefined ? this.#threads.values() : one ? [one] : [];
 		for (const thread of threads)
-			for (const [ns, namespace] of thread.namespaces)
-				if (query.ns === undefined || query.ns === ns) yield namespace;
+			for (const [ns, namespace] of thread.namespaces) if (query.ns === undefined || query.ns === ns) yield namespace;
 	}
 }
 
@@ -391,11 +388,7 @@ function inlineBytes(write: WriteRow): number {
 	return typeof write.value === "number" ? 0 : write.value.length;
 }
 
-function countRows(
-	count: RowCount,
-	rows: Iterable<CheckpointRow | undefined>,
-	writes: Iterable<WriteRow>,
-): void {
+function countRows(count: RowCount, rows: Iterable<CheckpointRow | undefined>, writes: Iterable<WriteRow>): void {
 	for (const row of rows) {
 		if (row === undefined) continue;
 		count.checkpoints++;

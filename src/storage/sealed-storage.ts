@@ -138,11 +138,14 @@ export class SealedStorage implements Storage {
 
 	async #rowsToCopy({ source, checkpoints }: CopyBatch) {
 		const all = await this.#allCheckpoints(source);
-		const parents = checkpoints && new Map(checkpoints.map(({ key, parentId }) => [JSON.stringify([key.ns, key.id]), parentId]));
+		const parents =
+			checkpoints && new Map(checkpoints.map(({ key, parentId }) => [JSON.stringify([key.ns, key.id]), parentId]));
 		const isChosen = ({ ns, id }: CheckpointKey) => parents === undefined || parents.has(JSON.stringify([ns, id]));
 		const chosen = all.filter(isChosen);
 		return {
-			checkpoints: chosen.map((row) => (parents ? { ...row, parentId: parents.get(JSON.stringify([row.ns, row.id])) } : row)),
+			checkpoints: chosen.map((row) =>
+				parents ? { ...row, parentId: parents.get(JSON.stringify([row.ns, row.id])) } : row,
+			),
 			writes: (await this.getThreadWrites(source)).filter(isChosen),
 			deltaBases: (await this.getThreadDeltaBases(source)).filter(isChosen),
 		};

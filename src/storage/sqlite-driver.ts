@@ -51,7 +51,8 @@ export function translateError(error: unknown, name: string): unknown {
 	if (typeof code !== "string") return fail("STORAGE", "see the cause");
 	if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED"))
 		return fail("BUSY", "another process held it longer than the busy timeout, try again or raise `busyTimeout`");
-	if (code.startsWith("SQLITE_READONLY")) return fail("READ_ONLY", "the file can't be written to, check its permissions");
+	if (code.startsWith("SQLITE_READONLY"))
+		return fail("READ_ONLY", "the file can't be written to, check its permissions");
 	if (code === "SQLITE_NOTADB") return fail("FOREIGN_DATABASE", "choose another file");
 	if (code.startsWith("SQLITE_CORRUPT")) return fail("CORRUPT", "the file is damaged, restore a backup");
 	return fail("STORAGE", `SQLite reported ${code}`);

@@ -107,7 +107,8 @@ export function migrate(db: SqliteDatabase, name: string, isShared: boolean): vo
 			"FOREIGN_DATABASE",
 			`${quote(name)} is a database of something else: choose another file, or pass the open Database to share it.`,
 		);
-	if (db.readonly) throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
+	if (db.readonly)
+		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
 	// Another process may do the same at this moment: whoever gets the lock second looks again.
 	db.transaction(() => {
 		const from = inspect(db).version ?? 0;

@@ -83,7 +83,8 @@ const SQL = {
 	updateCheckpoint: `UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, head = ?
 		WHERE thread = ? AND ns = ? AND id = ?`,
 	relink: "UPDATE delta_checkpoint SET parent = ? WHERE thread = ? AND ns = ? AND id = ?",
-	removeCheckpoint: "DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ? RETURNING length(head) AS bytes",
+	removeCheckpoint:
+		"DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ? RETURNING length(head) AS bytes",
 	removeAllCheckpoints: "DELETE FROM delta_checkpoint WHERE thread = ? RETURNING length(head) AS bytes",
 	copyCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
 		SELECT ?, ns, id, ?, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
@@ -122,7 +123,8 @@ const SQL = {
 	listBlobs: "SELECT id, base, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 
-	replaceHead: "UPDATE delta_checkpoint SET head = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?) AND ns = ? AND id = ? AND head = ?",
+	replaceHead:
+		"UPDATE delta_checkpoint SET head = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?) AND ns = ? AND id = ? AND head = ?",
 	replaceValue: `UPDATE delta_write SET value = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
 		AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ? AND value = ?`,
 	replaceBase: `UPDATE delta_base SET data = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
@@ -312,7 +314,12 @@ export class SqliteStorage implements Storage {
 			const row = sql.totals.get() as Record<string, number>;
 			const { threads = 0, checkpoints = 0, writes = 0 } = row;
 			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0 } = row;
-			return { threads, checkpoints, writes, bytes: { checkpoints: checkpointBytes, blobs: blobBytes, writes: writeBytes } };
+			return {
+				threads,
+				checkpoints,
+				writes,
+				bytes: { checkpoints: checkpointBytes, blobs: blobBytes, writes: writeBytes },
+			};
 		});
 	}
 
@@ -571,7 +578,13 @@ function toBase(row: unknown): DeltaBaseRow {
 		checkpoint: PackedId;
 		data: Uint8Array;
 	};
-	return { threadId: thread_id as string, ns: ns as string, id: unpackId(checkpoint), channel: channel as string, data };
+	return {
+		threadId: thread_id as string,
+		ns: ns as string,
+		id: unpackId(checkpoint),
+		channel: channel as string,
+		data,
+	};
 }
 
 function toBlob(row: unknown): BlobRow | undefined {

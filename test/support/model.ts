@@ -106,7 +106,11 @@ export class Model {
 	prune(threadId: string, keepLast: number): void {
 		if (!this.threads.has(threadId)) return;
 		const kept = new Set(
-			this.namespaces(threadId).flatMap((ns) => this.list(threadId, ns).slice(0, keepLast).map((c) => keyOf(ns, c.id))),
+			this.namespaces(threadId).flatMap((ns) =>
+				this.list(threadId, ns)
+					.slice(0, keepLast)
+					.map((c) => keyOf(ns, c.id)),
+			),
 		);
 		this.#keep(threadId, ({ ns, id }) => kept.has(keyOf(ns, id)), false);
 	}

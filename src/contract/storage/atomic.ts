@@ -4,7 +4,7 @@ import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
 import { plainBlob } from "./plain.ts";
-import { blob, bytes, key, row, write } from "./storage-scene.ts";
+import { blob, bytes, deltaBase, key, row, write } from "./storage-scene.ts";
 
 /** All of a batch is stored or nothing, and what is stored is seen. */
 export function atomicRules(test: StorageTest): void {
@@ -19,6 +19,7 @@ export function atomicRules(test: StorageTest): void {
 				write("a", "task", -1, { value: bytes("new"), conflict: "replace" }),
 				write("a", "task", 0, { value: taken, conflict: "add" }),
 			],
+			deltaBases: [deltaBase("a", "log", "base")],
 			blobs: [blob(free, "free"), blob(taken, "new")],
 		};
 		await assertRejects(() => tryPut(batch));

@@ -33,6 +33,8 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	copy: (storage) => storage.copy(COPY),
 	removeThread: (storage) => storage.removeThread("thread"),
 	removeBlobs: (storage) => storage.removeBlobs(1, [1]),
+	replaceBytes: (storage) =>
+		storage.replaceBytes([{ kind: "blob", id: 1, from: new Uint8Array(1), to: new Uint8Array(2) }]),
 	clear: (storage) => storage.clear(),
 };
 

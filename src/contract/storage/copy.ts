@@ -163,6 +163,43 @@ export function copyRules(test: StorageTest): void {
 		assertSameRows((await storage.getThreadDeltaBases("thread")).map(plainBase), source);
 	});
 
+	test("COPY-ROWS: rows of the batch are stored instead of the source's, and counted", async (scene) => {
+		const { storage, copy, thread } = scene;
+		await fill(scene);
+		const there = { threadId: "copy" };
+		const checkpoints = [row("a", { ...there, parentId: "z", head: bytes("other") }), row("d", { ...there, ns: "x" })];
+		const writes = [
+			write("a", "task", 0, { ...there, value: bytes("other"), actor: 7, runId: "run" }),
+			write("a", "task", 0, { ...there, generation: 1 }),
+			write("gone", "task", -1, there),
+		];
+		const deltaBases = [deltaBase("a", "log", "other")];
+		for (const chosen of [undefined, [{ key: key("b"), parentId: undefined }]]) {
+			const copied = await copy("copy", { checkpoints: chosen, rows: { checkpoints, writes }, deltaBases });
+			assert.deepEqual([copied.checkpoints, copied.writes], [2, 3]);
+			assertSameRows((await storage.scan({ ...there, limit: 10 })).map(plainRow), checkpoints);
+			assertWrites(await storage.getThreadWrites("copy"), writes);
+			assertSameRows(
+				(await storage.getThreadDeltaBases("copy")).map(plainBase),
+				deltaBases.map((one) => ({ ...one, ...there })),
+			);
+			const { family, head } = await thread("copy");
+			assert.deepEqual([family, head], [(await thread()).family, "a"]);
+			await storage.removeThread("copy");
+		}
+	});
+
+	test("COPY-ROWS: no rows can be given", async (scene) => {
+		const { storage, copy } = scene;
+		await fill(scene);
+		assert.deepEqual(await copy("copy", { rows: { checkpoints: [], writes: [] } }), {
+			checkpoints: 0,
+			writes: 0,
+			bytes: 0,
+		});
+		assert.deepEqual(await storage.getThreadDeltaBases("copy"), []);
+	});
+
 	test("COPY-EXISTS: a copy onto a thread that is there, itself or an empty one, changes nothing", async (scene) => {
 		const { storage, put, putRows, remove, thread, fresh, tick } = scene;
 		await putRows(row("a"), row("b", { threadId: "other" }), row("c", { threadId: "empty" }));

@@ -42,6 +42,7 @@ export class NaiveStorage {
 		const { family } = thread;
 		const dropped = this.#putWrites(batch.writes);
 		this.#blobs.push(...batch.blobs.filter(({ id }) => !dropped.has(id)).map((blob) => ({ ...blob, family })));
+		for (const base of batch.deltaBases ?? []) this.#putBase(base);
 		if (checkpoint === undefined) return { family, stamp: thread.stamp, replaced: false };
 		const older = this.#rows.find((one) => isSame(one, checkpoint));
 		const next = older === undefined ? checkpoint : { ...checkpoint, parentId: older.parentId };

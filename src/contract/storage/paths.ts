@@ -58,10 +58,12 @@ export function pathRules(test: StorageTest): void {
 		assert.deepEqual(await pathOf(storage, key(ids.at(-1) as string), 10_000), ids.reverse());
 	});
 
-	test("PATH-CHANGED: a relinked row leads to its new parent", async ({ storage, chain, remove }) => {
+	test("PATH-CHANGED: a relinked row leads to its new parent, and is its child", async ({ storage, chain, remove }) => {
 		const [a, b, c, d] = (await chain(4)) as [string, string, string, string];
 		await remove({ checkpoints: [key(b), key(c)], relink: [{ key: key(d), parentId: a }] });
 		assert.deepEqual(await pathOf(storage, key(d)), [d, a]);
+		assert.deepEqual((await storage.getChildren("thread", "", [a])).map(plainKey), [key(d)]);
+		assert.deepEqual(await storage.getChildren("thread", "", [c]), []);
 	});
 
 	test("CHILDREN-OF: the children of several rows come in one answer, each once", async ({ storage, putRows }) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { StorageTest } from "../storage-contract.ts";
-import { plainRow } from "./plain.ts";
-import { bytes, key, row, write } from "./storage-scene.ts";
+import { assertSameRows, plainBase, plainRow } from "./plain.ts";
+import { bytes, deltaBase, key, row, write } from "./storage-scene.ts";
 
 /** put: threads that come into being, and checkpoints. */
 export function putRules(test: StorageTest): void {
@@ -103,6 +103,19 @@ export function putRules(test: StorageTest): void {
 			const found = await storage.getCheckpoint(one);
 			assert.deepEqual(found && plainRow(found), one);
 		}
+	});
+
+	test("PUT-BASE: delta bases come with a batch, and take the place of older ones", async ({ storage, put }) => {
+		await put({ checkpoint: row("a"), deltaBases: [deltaBase("a", "log", "old"), deltaBase("a", "log 1", "kept")] });
+		await put({ deltaBases: [deltaBase("a", "log", "new"), deltaBase("b", "log", "of no row")] });
+		await put({ checkpoint: row("a", { head: bytes("again") }) });
+		const expected = [
+			deltaBase("a", "log", "new"),
+			deltaBase("a", "log 1", "kept"),
+			deltaBase("b", "log", "of no row"),
+		];
+		assertSameRows((await storage.getThreadDeltaBases("thread")).map(plainBase), expected);
+		assertSameRows((await storage.getDeltaBases([key("a")])).map(plainBase), expected.slice(0, 2));
 	});
 
 	test("PUT-REPLACE: writes of the checkpoint stay", async ({ storage, put }) => {

@@ -17,7 +17,13 @@ export function stampRules(test: StorageTest): void {
 		const stamp = await put({ checkpoint: row("a"), writes: [write("a", "task", 0)] });
 		const before = await readAll(storage);
 		const id = await fresh();
-		const batch = { checkpoint: row("b"), writes: [write("a", "task", 1, { value: id })], blobs: [blob(id, "value")] };
+		const deltaBases = [deltaBase("a", "log", "base")];
+		const batch = {
+			checkpoint: row("b"),
+			deltaBases,
+			writes: [write("a", "task", 1, { value: id })],
+			blobs: [blob(id, "value")],
+		};
 		for (const wrong of [stamp - 1, stamp + 1, 0, await fresh()])
 			assert.equal(await tryPut({ ...batch, stamp: wrong }), undefined);
 		assert.deepEqual(await readAll(storage), before);

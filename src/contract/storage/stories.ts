@@ -57,6 +57,7 @@ class Story {
 			checkpoint: this.#pick([undefined, this.#row(threadId), this.#row(threadId)]),
 			blobs: [blob(id, `blob ${id}`, this.#pick([undefined, ...this.#blobs]))],
 			writes: this.#writes(threadId, id),
+			deltaBases: this.#pick([undefined, undefined, [this.#deltaBase(threadId)]]),
 		};
 		assert.deepEqual(await storage.put(batch), this.#model.put(batch));
 		this.#blobs = [...this.#blobs, id].slice(-6);
