@@ -1,4 +1,5 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
+export { decodeOfficial } from "./codec/official-json.ts";
 export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";

@@ -129,6 +129,7 @@ export function copyRules(test: StorageTest): void {
 			[c, a],
 			[a, undefined],
 		]);
+		assert.deepEqual((await storage.getChildren("copy", "", [a])).map(plainKey), [key(c, "", "copy")]);
 		assert.equal((await thread("copy")).head, d);
 		assert.equal((await storage.getCheckpoint(key(c)))?.parentId, b);
 	});

@@ -7,8 +7,10 @@ import { sorted } from "./plain.ts";
 import { blob, bytes, deltaBase, row, type StorageScene, type TestWrite, write } from "./storage-scene.ts";
 
 /** Enough for every operation to meet every state that the few names below allow. */
-const STEPS = 200;
+const STEPS = 120;
 const THREADS = ["a", "ab", "b"];
+/** Threads that may come from a copy alone, so that not every copy meets a thread in its place. */
+const TARGETS = [...THREADS, "c", "cd"];
 const NAMESPACES = ["", "x"];
 const IDS = ["1", "10", "2", "3", "1ef4f797-8335-6428-8001-8a1503f9b875"];
 
@@ -51,7 +53,7 @@ class Story {
 		const id = await fresh();
 		const batch = {
 			threadId,
-			stamp: this.#pick([undefined, undefined, this.#stamp(threadId), 0]),
+			stamp: this.#pick([undefined, undefined, this.#stamp(threadId)]),
 			fresh: await fresh(),
 			now: this.#pick([tick(), tick() - 1]),
 			checkpoint: this.#pick([undefined, this.#row(threadId), this.#row(threadId)]),
@@ -64,11 +66,11 @@ class Story {
 	}
 
 	async remove(): Promise<void> {
-		const threadId = this.#pick(THREADS);
+		const threadId = this.#thread();
 		const some = <T>(make: () => T) => Array.from({ length: this.#below(3) }, make);
 		const batch = {
 			threadId,
-			stamp: this.#pick([this.#stamp(threadId), this.#stamp(threadId), 0]),
+			stamp: this.#stamp(threadId),
 			newStamp: await this.#scene.fresh(),
 			checkpoints: some(() => this.#key(threadId)),
 			writes: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
@@ -79,14 +81,16 @@ class Story {
 	}
 
 	async copy(): Promise<void> {
-		const source = this.#pick(THREADS);
+		const source = this.#thread();
+		const known = this.#model.threads.map(({ threadId }) => threadId);
+		const free = TARGETS.filter((threadId) => !known.includes(threadId));
 		const keys = new Map(NAMESPACES.flatMap((ns) => IDS.map((id) => [`${ns} ${id}`, { threadId: source, ns, id }])));
 		const chosen = [...keys.values()].filter(() => this.#below(2) === 0);
 		const parents = chosen.map((key) => ({ key, parentId: this.#pick([undefined, ...IDS]) }));
 		const batch = {
 			source,
-			stamp: this.#pick([this.#stamp(source), this.#stamp(source), 0]),
-			target: this.#pick(THREADS),
+			stamp: this.#stamp(source),
+			target: this.#pick([...TARGETS, ...free, ...free, ...free]),
 			fresh: await this.#scene.fresh(),
 			now: this.#scene.tick(),
 			checkpoints: this.#pick([undefined, parents]),
@@ -96,7 +100,7 @@ class Story {
 	}
 
 	async removeThread(): Promise<void> {
-		const threadId = this.#pick(THREADS);
+		const threadId = this.#pick(TARGETS);
 		assert.deepEqual(await this.#scene.storage.removeThread(threadId), this.#model.removeThread(threadId));
 	}
 
@@ -147,8 +151,16 @@ class Story {
 		return { threadId, ns: this.#pick(NAMESPACES), id: this.#pick(IDS) };
 	}
 
+	/** Most likely one that is there. */
+	#thread(): string {
+		const known = this.#model.threads.map(({ threadId }) => threadId);
+		return this.#pick([...TARGETS, ...known, ...known, ...known]);
+	}
+
+	/** The stamp of a thread, or once in a while another. */
 	#stamp(threadId: string): number {
-		return this.#model.threads.find((thread) => thread.threadId === threadId)?.stamp ?? 0;
+		const stamp = this.#model.threads.find((thread) => thread.threadId === threadId)?.stamp ?? 0;
+		return this.#below(8) === 0 ? stamp + 1 : stamp;
 	}
 
 	#pick<T>(items: readonly T[]): T {
