@@ -1,5 +1,6 @@
 import { CheckpointError } from "../errors.ts";
 import { ClassRegistry } from "./class-registry.ts";
+import { ElementMemos, Recorder } from "./element-memos.ts";
 import { describeInstance, isLangGraphs, standInFor } from "./instances.ts";
 import { EXT_BIGINT, EXT_DATE, EXT_REF, EXT_SINGLE, EXT_TAG, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
@@ -34,6 +35,9 @@ export class Encoder {
 	#seen = new Map<object, number>();
 	#count = 0;
 	#hasRefs = false;
+	readonly #memos = new ElementMemos();
+	/** Notes what the bytes of the member being written depend on. */
+	#recorder: Recorder | undefined;
 	readonly #classes: ClassRegistry;
 	readonly #isStrict: boolean;
 
@@ -56,27 +60,74 @@ export class Encoder {
 			throw explain(error, value);
 		} finally {
 			this.#busy = false;
-			this.#hasRefs = false;
-			this.#count = 0;
 			if (this.#seen.size > 0) this.#seen = new Map();
 		}
 	}
 
 	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
 	#writeRoot(value: unknown): void {
+		const isArray = Array.isArray(value) && !isSparse(value);
+		const isObject = !isArray && isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function";
+		const layout = isArray ? LAYOUT.array : isObject ? LAYOUT.object : LAYOUT.value;
+		this.#start();
+		if (layout === LAYOUT.value) this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
+		else if (!this.#writeMembers(value as object)) {
+			this.#start();
+			this.#number(value as object);
+			if (isArray) this.#writeElements(value);
+			else this.#writeEntries(value as Record<string, unknown>, this.#storedKeys(value as Record<string, unknown>));
+		}
+		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+	}
+
+	#start(): void {
 		this.#reserve(16);
 		this.#at = 1;
-		let layout: number = LAYOUT.value;
-		if (Array.isArray(value) && !isSparse(value)) {
-			layout = LAYOUT.array;
-			this.#number(value);
-			this.#writeElements(value);
-		} else if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
-			layout = LAYOUT.object;
-			this.#number(value as object);
-			this.#writeEntries(value as Record<string, unknown>, this.#storedKeys(value as Record<string, unknown>));
-		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
-		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+		this.#count = 0;
+		this.#hasRefs = false;
+		if (this.#seen.size > 0) this.#seen = new Map();
+	}
+
+	/**
+	 * Writes an array or object whose members stand for themselves, using what is remembered of them. Answers false if
+	 * some of them share objects, and then has to be done without.
+	 */
+	#writeMembers(root: object): boolean {
+		this.#memos.begin();
+		this.#number(root);
+		if (Array.isArray(root)) return root.every((element) => this.#writeMember(element));
+		const fields = root as Record<string, unknown>;
+		return this.#storedKeys(fields).every((key) => {
+			this.#writeString(key);
+			return this.#writeMember(fields[key]);
+		});
+	}
+
+	#writeMember(value: unknown): boolean {
+		if (typeof value !== "object" || value === null) {
+			this.#write(value);
+			return true;
+		}
+		const memo = this.#memos.find(value);
+		if (memo === "twice") return false;
+		if (memo !== undefined) {
+			this.#reserve(memo.bytes.length);
+			this.#bytes.set(memo.bytes, this.#at);
+			this.#at += memo.bytes.length;
+			this.#count += memo.objects;
+			return true;
+		}
+		const start = this.#at;
+		const count = this.#count;
+		const recorder = new Recorder();
+		this.#recorder = recorder;
+		try {
+			this.#write(value);
+		} finally {
+			this.#recorder = undefined;
+		}
+		if (this.#hasRefs) return false;
+		return this.#memos.keep(value, recorder, () => new Uint8Array(this.#bytes.subarray(start, this.#at)), this.#count - count);
 	}
 
 	#write(value: unknown): void {
@@ -105,10 +156,12 @@ export class Encoder {
 		if (known !== undefined) return this.#writeRef(known);
 		if (Array.isArray(value)) {
 			this.#number(value);
+			this.#recorder?.visit(value);
 			return isSparse(value) ? this.#writeSparse(value) : this.#writeArray(value);
 		}
 		if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
 			this.#number(value);
+			this.#recorder?.visit(value);
 			return this.#writeMap(value as Record<string, unknown>);
 		}
 		this.#writeInstance(value);
@@ -156,30 +209,21 @@ export class Encoder {
 	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
 	#writeInstance(value: object): void {
 		const number = this.#number(value);
+		const registered = this.#classes.describe(value);
+		const described = registered === undefined ? describeInstance(value) : undefined;
+		if (described?.madeFrom !== undefined) for (const source of described.madeFrom) this.#recorder?.visit(source);
+		else if (this.#recorder !== undefined) this.#recorder.isWhole = false;
+		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
+		if (described !== undefined) return this.#writeFields(described.tag, described.fields);
 		if (value instanceof Uint8Array && !isBuffer(value)) return this.#writeBin(value);
 		if (value instanceof Date) return this.#writeDate(value);
-		if (value instanceof Map) {
-			this.#tagged(TAG.map, value.size * 2);
-			for (const [key, item] of value) {
-				this.#write(key);
-				this.#write(item);
-			}
-			return;
-		}
-		if (value instanceof Set) {
-			this.#tagged(TAG.set, value.size);
-			for (const item of value) this.#write(item);
-			return;
-		}
+		if (value instanceof Map) return this.#writeFields(TAG.map, [...value].flat());
+		if (value instanceof Set) return this.#writeFields(TAG.set, [...value]);
 		if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return this.#writeBinary(value);
 		if (value instanceof RegExp) return this.#writeFields(TAG.regexp, [value.source, value.flags, value.lastIndex]);
 		if (value instanceof URL) return this.#writeFields(TAG.url, [value.href]);
 		if (value instanceof Error) return this.#writeError(value);
-		const registered = this.#classes.describe(value);
-		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
-		const described = describeInstance(value);
-		if (described === undefined) return this.#writeForeign(value, number);
-		this.#writeFields(described.tag, described.fields);
+		this.#writeForeign(value, number);
 	}
 
 	#number(value: object): number {

@@ -91,8 +91,16 @@ function describeMessage(message: Fields): Fields {
 	return fields;
 }
 
-/** The tag and fields of an instance of a known class, `undefined` for any other object. */
-export function describeInstance(value: object): { tag: number; fields: readonly unknown[] } | undefined {
+/** How an instance of a known class is written. */
+interface Description {
+	readonly tag: number;
+	readonly fields: readonly unknown[];
+	/** The objects whose own properties say it all, if that can be said. */
+	readonly madeFrom?: readonly object[] | undefined;
+}
+
+/** The description of an instance of a known class, `undefined` for any other object. */
+export function describeInstance(value: object): Description | undefined {
 	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
 	const type = value.constructor as object | undefined;
 	if (typeof type !== "function") return undefined;
@@ -102,7 +110,8 @@ export function describeInstance(value: object): { tag: number; fields: readonly
 		kindByType.set(type, kind);
 	}
 	if (kind === null) return isLoadable(value) ? { tag: TAG.loadable, fields: [JSON.stringify(value)] } : undefined;
-	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
+	const madeFrom = kind.describe === describeMessage ? [value, (value as Fields).lc_kwargs as object] : undefined;
+	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)], madeFrom };
 }
 
 /**

@@ -42,6 +42,8 @@ export interface StorageContractOptions {
 	test: TestApi;
 	/** Called once per test. */
 	setup: () => Promise<StorageSetup>;
+	/** False if the backend stores other bytes than it is given, compressed for example, and counts those. Default true. */
+	countsBytes?: boolean;
 	skip?: readonly Skip[];
 }
 
@@ -94,7 +96,7 @@ export function runStorageContract(options: StorageContractOptions): void {
 	const { describe, it } = options.test;
 	const skips = new SkipList(options.skip ?? [], testNames());
 	const test: StorageTest = (name, body) => {
-		const run = () => runInScene(options.setup, body);
+		const run = () => runInScene(options, body);
 		const reason = skips.reasonFor(name);
 		if (reason === undefined) it(name, run);
 		else it.skip(`${name} (skipped: ${reason})`, run);
@@ -110,9 +112,9 @@ function testNames(): string[] {
 	return names;
 }
 
-async function runInScene(setup: StorageContractOptions["setup"], body: (scene: StorageScene) => Promise<void>) {
-	const { storage, reopen, teardown } = await setup();
-	const scene = new StorageScene(storage, reopen);
+async function runInScene(options: StorageContractOptions, body: (scene: StorageScene) => Promise<void>) {
+	const { storage, reopen, teardown } = await options.setup();
+	const scene = new StorageScene(storage, reopen, options.countsBytes);
 	try {
 		await body(scene);
 		await scene.finish();

@@ -31,6 +31,7 @@ export class Keyring {
 	readonly #byName = new Map<string, NamedKey>();
 
 	constructor(options: EncryptionOptions) {
+		checkForm(options);
 		const keys = "key" in options ? { "": options.key } : options.keys;
 		for (const [name, key] of Object.entries(keys ?? {})) this.#byName.set(name, toNamedKey(name, key));
 		const current = "key" in options ? "" : options.current;
@@ -43,40 +44,56 @@ export class Keyring {
 		this.current = found;
 	}
 
-	/** The key of that name, if its fingerprint is right. */
-	mustGet(name: string, fingerprint: Uint8Array): NamedKey {
-		const key = this.#byName.get(name);
-		if (key === undefined)
-			throw new CheckpointError(
-				"WRONG_KEY",
-				`A row is encrypted with key ${quote(name)}, which was not given: add it to \`encryption.keys\`.`,
-			);
-		if (Buffer.compare(key.fingerprint, fingerprint) !== 0)
-			throw new CheckpointError(
-				"WRONG_KEY",
-				`A row is encrypted with another key than the one given as ${quote(name)}: give the right one.`,
-			);
-		return key;
+	/** The key with that fingerprint, whatever its name is now: a key that had no name gets one when a second is added. */
+	mustGet(name: string, fingerprint: Uint8Array, row: string): NamedKey {
+		const named = this.#byName.get(name);
+		const keys = named === undefined ? [...this.#byName.values()] : [named, ...this.#byName.values()];
+		const key = keys.find((key) => Buffer.compare(key.fingerprint, fingerprint) === 0);
+		if (key !== undefined) return key;
+		const advice =
+			named === undefined
+				? `with key ${quote(name)}, which was not given: add it to \`encryption.keys\``
+				: `with another key than the one given as ${quote(name)}: give the right one`;
+		throw new CheckpointError("WRONG_KEY", `Row ${row} is encrypted ${advice}.`);
 	}
 }
 
+/** A misspelt or superfluous option would otherwise be ignored in silence. */
+function checkForm(options: EncryptionOptions): void {
+	if (typeof options !== "object" || options === null)
+		throw new CheckpointError("INVALID_OPTION", `\`encryption\` must be an object, got ${quote(options)}.`);
+	const known = "key" in options ? ["key", "migrate"] : ["keys", "current", "migrate"];
+	for (const name of Object.keys(options))
+		if (!known.includes(name))
+			throw new CheckpointError(
+				"INVALID_OPTION",
+				`\`encryption\` has no option ${quote(name)} beside ${known.join(", ")}.`,
+			);
+	if (options.migrate !== undefined && typeof options.migrate !== "boolean")
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`\`encryption.migrate\` must be true or false, got ${quote(options.migrate)}.`,
+		);
+}
+
 function toNamedKey(name: string, key: EncryptionKey): NamedKey {
-	const bytes = typeof key === "string" ? parseKey(key) : key;
+	const bytes = typeof key === "string" ? parseKey(key.trim()) : key;
 	if (!(bytes instanceof Uint8Array) || bytes.length !== KEY_BYTES)
 		throw new CheckpointError(
 			"INVALID_OPTION",
 			`Encryption key ${quote(name)} must be ${KEY_BYTES} bytes, as a Uint8Array or in hexadecimal or Base64: make one with crypto.randomBytes(${KEY_BYTES}).`,
 		);
-	const name_ = Buffer.byteLength(name) <= LONGEST_NAME ? name : undefined;
-	if (name_ === undefined)
+	if (Buffer.byteLength(name) > LONGEST_NAME || !name.isWellFormed())
 		throw new CheckpointError(
 			"INVALID_OPTION",
-			`The name of encryption key ${quote(name)} is longer than ${LONGEST_NAME} bytes.`,
+			`The name of encryption key ${quote(name)} is longer than ${LONGEST_NAME} bytes, or not well-formed.`,
 		);
 	const hash = createHash("sha256").update("langgraph-checkpoint-delta key fingerprint").update(bytes).digest();
 	return { name, bytes: new Uint8Array(bytes), fingerprint: hash.subarray(0, FINGERPRINT_BYTES) };
 }
 
-function parseKey(text: string): Uint8Array {
-	return Buffer.from(text, /^[0-9a-f]{64}$/i.test(text) ? "hex" : "base64");
+/** Node itself skips what is not Base64, and would make some key of any passphrase. */
+function parseKey(text: string): Uint8Array | undefined {
+	if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, "hex");
+	return /^[\w+/-]{43}=?$/.test(text) ? Buffer.from(text, "base64") : undefined;
 }

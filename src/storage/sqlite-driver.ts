@@ -14,7 +14,7 @@ export interface SqliteDatabase {
 	readonly name: string;
 	readonly open: boolean;
 	readonly readonly: boolean;
-	readonly memory: boolean;
+	readonly inTransaction: boolean;
 	prepare(sql: string): SqliteStatement;
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;

@@ -72,6 +72,9 @@ const THREAD = "SELECT * FROM delta_thread";
 
 /** Every statement that does not depend on the call. */
 const SQL = {
+	begin: "BEGIN IMMEDIATE",
+	commit: "COMMIT",
+	rollback: "ROLLBACK",
 	reserve: "UPDATE delta_sequence SET next = next + ? RETURNING next",
 
 	getCheckpoint: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND id = ?`,
@@ -442,9 +445,21 @@ export class SqliteStorage implements Storage {
 		}
 	}
 
-	/** Runs a write as one transaction. */
+	/** Runs a write as one transaction, or as part of the one that the application has open on its own database. */
 	#change<T>(run: (sql: Statements, db: SqliteDatabase) => T): Promise<T> {
-		return this.#use((sql, db) => db.transaction(() => run(sql, db)).immediate());
+		return this.#use((sql, db) => {
+			if (db.inTransaction) return db.transaction(() => run(sql, db)).immediate();
+			sql.begin.run();
+			try {
+				const result = run(sql, db);
+				sql.commit.run();
+				return result;
+			} catch (error) {
+				// SQLite has already rolled back after some errors, a full disk for one.
+				if (db.inTransaction) sql.rollback.run();
+				throw error;
+			}
+		});
 	}
 
 	#ready(): [Statements, SqliteDatabase] {

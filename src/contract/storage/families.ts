@@ -53,12 +53,12 @@ export function familyRules(test: StorageTest): void {
 		const { family } = await thread();
 		const listed = await storage.listBlobs(family);
 		assertSameRows(
-			listed.map(({ id, base, bytes }) => ({ id, base, bytes })),
+			listed.map(({ id, base, bytes }) => scene.counted({ id, base, bytes })),
 			[
 				{ id: whole, base: undefined, bytes: 5 },
 				{ id: patch, base: whole, bytes: 0 },
 				{ id: value, base: undefined, bytes: 3 },
-			],
+			].map(scene.counted),
 		);
 	});
 
