@@ -25,23 +25,31 @@ interface Entry {
 /** The classes of the application that stored bytes may name. */
 export class ClassRegistry {
 	readonly #byName = new Map<string, Entry>();
-	readonly #byClass = new Map<unknown, Entry>();
+	readonly #byPrototype = new Map<unknown, Entry>();
 
 	constructor(classes: Classes = {}) {
 		for (const [name, given] of Object.entries(classes)) {
 			const entry = toEntry(name, given);
-			if (this.#byClass.has(entry.class))
+			if (this.#byPrototype.has(entry.class.prototype))
 				throw new CheckpointError("INVALID_OPTION", `\`classes\` has the class of ${quote(name)} twice.`);
 			this.#byName.set(name, entry);
-			this.#byClass.set(entry.class, entry);
+			this.#byPrototype.set(entry.class.prototype, entry);
 		}
+	}
+
+	/** Whether it is an instance of exactly a registered class. */
+	has(instance: object): boolean {
+		return this.#byPrototype.size > 0 && this.#byPrototype.has(Object.getPrototypeOf(instance));
 	}
 
 	/** Name and data of an instance of exactly a registered class. */
 	describe(instance: object): { name: string; data: unknown } | undefined {
-		if (this.#byClass.size === 0) return undefined;
-		const entry = this.#byClass.get(instance.constructor);
-		return entry && { name: entry.name, data: entry.encode(instance) };
+		if (this.#byPrototype.size === 0) return undefined;
+		const entry = this.#byPrototype.get(Object.getPrototypeOf(instance));
+		if (entry === undefined) return undefined;
+		const data = entry.encode(instance);
+		// An instance that describes itself by itself is asked for its properties.
+		return { name: entry.name, data: data === instance ? copyFields(instance) : data };
 	}
 
 	make(name: unknown, data: unknown): unknown {
@@ -66,6 +74,8 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 	return { name, class: hooks.class, encode: encode as Entry["encode"], decode: decode as Entry["decode"] };
 
 	function rebuild(fields: object): object {
+		if (typeof fields !== "object" || fields === null || Object.getPrototypeOf(fields) !== Object.prototype)
+			throw new CheckpointError("CORRUPT", `A stored value of class ${quote(name)} has no properties.`);
 		return Object.defineProperties(Object.create(hooks.class.prototype), Object.getOwnPropertyDescriptors(fields));
 	}
 }

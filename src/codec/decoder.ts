@@ -2,7 +2,18 @@ import { CheckpointError } from "../errors.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { fillGaps, Gap } from "./gaps.ts";
 import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
-import { EXT_BIGINT, EXT_DATE, EXT_REF, EXT_SINGLE, EXT_TAG, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
+import {
+	DEEPEST,
+	EXT_BIGINT,
+	EXT_DATE,
+	EXT_REF,
+	EXT_SINGLE,
+	EXT_TAG,
+	LAYOUT,
+	SINGLE,
+	TAG,
+	TYPED_ARRAYS,
+} from "./wire.ts";
 
 /** Up to this length a loop over char codes beats a native call. */
 const SHORT_STRING = 16;
@@ -10,6 +21,13 @@ const SHORT_STRING = 16;
 const NAME_SLOTS = 1024;
 /** Longer names are rare and not worth a slot. */
 const LONGEST_NAME = 40;
+/** One more than the greatest index of an array. */
+const MOST_ELEMENTS = 2 ** 32 - 1;
+/** Code units that become a string in one call: all of them at once would not fit on the stack. */
+const UNITS_AT_ONCE = 4096;
+
+const NOTHING = new Uint8Array(0);
+const NOTHING_TO_VIEW = new DataView(NOTHING.buffer);
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -20,9 +38,11 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * CheckpointError with code CORRUPT, in time and memory bounded by their length.
  */
 export class Decoder {
-	#bytes: Uint8Array = new Uint8Array(0);
-	#view: DataView = new DataView(this.#bytes.buffer);
+	#bytes: Uint8Array = NOTHING;
+	#view: DataView = NOTHING_TO_VIEW;
 	#at = 0;
+	#depth = 0;
+	#busy = false;
 	/** Objects by number, kept only if the value has references. */
 	#objects: unknown[] | undefined;
 	/** Stand in the value for what could not be made on the spot. */
@@ -36,18 +56,25 @@ export class Decoder {
 
 	/** The value, or a promise of it if LangChain has to load a part. */
 	decode(bytes: Uint8Array): unknown {
+		// A class of the application that itself decodes something would otherwise move us to other bytes.
+		if (this.#busy) return new Decoder(this.#classes).decode(bytes);
+		this.#busy = true;
 		this.#bytes = bytes;
 		this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 		this.#at = 1;
+		this.#depth = 0;
 		try {
 			const value = this.#readRoot(bytes[0] ?? -1);
 			if (this.#at !== bytes.length) throw corrupt("bytes are left over");
-			return this.#gaps.length === 0 ? value : fillGaps(value, this.#gaps, this.#objects ?? []);
+			if (this.#gaps.length === 0) return value;
+			const filled = fillGaps(value, this.#gaps, this.#objects ?? []);
+			return filled instanceof Promise ? filled.catch(explain) : filled;
 		} catch (error) {
-			if (error instanceof CheckpointError) throw error;
-			const reason = error instanceof RangeError ? "it is nested too deeply or cut short" : String(error);
-			throw new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, { cause: error });
+			return explain(error);
 		} finally {
+			this.#busy = false;
+			this.#bytes = NOTHING;
+			this.#view = NOTHING_TO_VIEW;
 			this.#objects = undefined;
 			this.#gaps = [];
 		}
@@ -127,29 +154,38 @@ export class Decoder {
 	#readArray(length: number): unknown {
 		// Every element takes a byte at least, so a length beyond the bytes left is a lie.
 		if (length > this.#bytes.length - this.#at) throw corrupt(`an array of ${length} in too few bytes`);
-		if (length > 0 && this.#bytes[this.#at] === 0xd4 && this.#bytes[this.#at + 1] === EXT_TAG) {
-			this.#at += 2;
-			return this.#readTagged(this.#byte(), length - 1);
-		}
+		this.#enter();
+		const isTagged = length > 0 && this.#bytes[this.#at] === 0xd4 && this.#bytes[this.#at + 1] === EXT_TAG;
+		const value = isTagged ? this.#readTagged(length - 1) : this.#readElements(length);
+		this.#depth--;
+		return value;
+	}
+
+	#readElements(length: number): unknown[] {
 		const value: unknown[] = [];
 		this.#objects?.push(value);
 		for (let i = 0; i < length; i++) value.push(this.#read());
 		return value;
 	}
 
+	#enter(): void {
+		if (++this.#depth > DEEPEST) throw corrupt("it is nested too deeply");
+	}
+
 	#readMap(length: number): Record<string, unknown> {
 		if (length * 2 > this.#bytes.length - this.#at) throw corrupt(`a map of ${length} in too few bytes`);
+		this.#enter();
 		const value: Record<string, unknown> = {};
 		this.#objects?.push(value);
 		for (let i = 0; i < length; i++) this.#readEntry(value);
+		this.#depth--;
 		return value;
 	}
 
 	#readEntry(target: Record<string, unknown>): void {
 		const name = this.#readName();
 		const value = this.#read();
-		if (name === "__proto__")
-			Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+		if (name === "__proto__") define(target, name, value, true);
 		else target[name] = value;
 	}
 
@@ -207,11 +243,12 @@ export class Decoder {
 		const start = this.#take(length);
 		switch (type) {
 			case EXT_SINGLE:
-				if (this.#bytes[start] === SINGLE.undefined) return undefined;
-				if (this.#bytes[start] === SINGLE.negativeZero) return -0;
+				if (length === 1 && this.#bytes[start] === SINGLE.undefined) return undefined;
+				if (length === 1 && this.#bytes[start] === SINGLE.negativeZero) return -0;
 				throw corrupt("unknown single value");
 			case EXT_DATE: {
-				const value = new Date(length === 8 ? this.#view.getFloat64(start) : Number.NaN);
+				if (length !== 8) throw corrupt("a date that is not eight bytes");
+				const value = new Date(this.#view.getFloat64(start));
 				this.#objects?.push(value);
 				return value;
 			}
@@ -236,9 +273,12 @@ export class Decoder {
 		return gap;
 	}
 
-	#readTagged(tag: number, fields: number): unknown {
+	#readTagged(fields: number): unknown {
+		this.#at += 2;
+		const tag = this.#byte();
 		switch (tag) {
 			case TAG.map: {
+				if (fields % 2 !== 0) throw corrupt("a map with a key that has no value");
 				const value = new Map<unknown, unknown>();
 				this.#objects?.push(value);
 				for (let i = 0; i < fields; i += 2) value.set(this.#read(), this.#read());
@@ -255,7 +295,7 @@ export class Decoder {
 			case TAG.error:
 				return this.#readError(fields);
 			case TAG.utf16:
-				return this.#readUtf16();
+				return this.#readUtf16(fields);
 			default:
 				return this.#readConstructed(tag, fields);
 		}
@@ -281,28 +321,35 @@ export class Decoder {
 		const value: unknown[] = [];
 		this.#objects?.push(value);
 		const length = this.#read();
+		if (!isIndex(length, MOST_ELEMENTS + 1) || fields % 2 === 0) throw corrupt("a length that no array has");
+		// Setting `length` would make room for all of it; an element far out makes no more room than it needs.
+		if (length > 0) {
+			value[length - 1] = undefined;
+			delete value[length - 1];
+		}
 		for (let i = 1; i < fields; i += 2) {
 			const index = this.#read();
-			if (typeof index !== "number") throw corrupt("an index that is not a number");
+			if (!isIndex(index, length)) throw corrupt("an index that its array does not have");
 			value[index] = this.#read();
 		}
-		if (typeof length !== "number") throw corrupt("a length that is not a number");
-		value.length = length;
 		return value;
 	}
 
 	#readError(fields: number): Error {
 		const number = this.#objects === undefined ? -1 : this.#objects.push(undefined) - 1;
-		if (fields < 5) throw corrupt("an error with too few fields");
+		if (fields < 5 || fields > 7) throw corrupt(`an error with ${fields} fields`);
 		const type = this.#read();
 		const name = this.#read();
 		const message = this.#read();
 		const stack = this.#read();
-		const error = makeError(type, String(message));
+		const error = makeError(type, message);
 		if (this.#objects !== undefined) this.#objects[number] = error;
 		if (error.name !== name) define(error, "name", name);
-		if (typeof stack === "string") define(error, "stack", stack);
-		Object.assign(error, this.#read());
+		if (error.message !== message) define(error, "message", message);
+		define(error, "stack", stack);
+		const own = this.#read();
+		if (!isRecord(own)) throw corrupt("an error whose properties are not an object");
+		for (const key of Object.keys(own)) define(error, key, own[key], true);
 		if (fields > 5) {
 			const cause = this.#read();
 			if (cause !== undefined || fields === 6) define(error, "cause", cause);
@@ -311,12 +358,16 @@ export class Decoder {
 		return error;
 	}
 
-	#readUtf16(): string {
-		const units = this.#read();
-		if (!(units instanceof Uint8Array)) throw corrupt("a string that is not bytes");
+	#readUtf16(fields: number): string {
+		const bytes = fields === 1 ? this.#read() : undefined;
+		if (!(bytes instanceof Uint8Array) || bytes.length % 2 !== 0) throw corrupt("a string that is not code units");
 		let text = "";
-		for (let i = 0; i + 1 < units.length; i += 2)
-			text += String.fromCharCode((units[i] as number) | ((units[i + 1] as number) << 8));
+		for (let start = 0; start < bytes.length; start += UNITS_AT_ONCE * 2) {
+			const units: number[] = [];
+			const end = Math.min(bytes.length, start + UNITS_AT_ONCE * 2);
+			for (let i = start; i < end; i += 2) units.push((bytes[i] as number) | ((bytes[i + 1] as number) << 8));
+			text += String.fromCharCode(...units);
+		}
 		return text;
 	}
 
@@ -354,6 +405,21 @@ function corrupt(reason: string): CheckpointError {
 	return new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`);
 }
 
+function explain(error: unknown): never {
+	if (error instanceof CheckpointError && error.code === "CORRUPT") throw error;
+	const reason = error instanceof Error ? error.message : "what it is made of threw something";
+	throw new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, { cause: error });
+}
+
+/** An object of the kind that a map is read as. */
+function isRecord(value: unknown): value is Record<string, unknown> {
+	return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+function isIndex(value: unknown, end: number): value is number {
+	return Number.isInteger(value) && (value as number) >= 0 && (value as number) < end;
+}
+
 function sameBytes(known: Uint8Array, bytes: Uint8Array, start: number, length: number): boolean {
 	if (known.length !== length) return false;
 	for (let i = 0; i < length; i++) if (known[i] !== bytes[start + i]) return false;
@@ -371,6 +437,7 @@ function asciiText(bytes: Uint8Array, start: number, length: number): string | u
 }
 
 function readBigInt(bytes: Uint8Array): bigint {
+	if (bytes.length < 2 || (bytes[0] as number) > 1) throw corrupt("an integer without a sign or digits");
 	let hex = "0x0";
 	for (let i = 1; i < bytes.length; i++) hex += (bytes[i] as number).toString(16).padStart(2, "0");
 	const magnitude = BigInt(hex);
@@ -381,31 +448,41 @@ const ERROR_TYPES: ReadonlyMap<unknown, ErrorConstructor> = new Map(
 	[EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError].map((type) => [type.name, type]),
 );
 
-function makeError(type: unknown, message: string): Error {
-	if (type === "AggregateError") return new AggregateError([], message);
-	return new (ERROR_TYPES.get(type) ?? Error)(message);
+/** An error that knows nothing of the stack it was made on, which would be the decoder's. */
+function makeError(type: unknown, message: unknown): Error {
+	const text = typeof message === "string" ? message : undefined;
+	const limit = Error.stackTraceLimit;
+	Error.stackTraceLimit = 0;
+	try {
+		if (type === "AggregateError") return new AggregateError([], text);
+		return new (ERROR_TYPES.get(type) ?? Error)(text);
+	} finally {
+		Error.stackTraceLimit = limit;
+	}
 }
 
-function define(target: object, key: string, value: unknown): void {
-	Object.defineProperty(target, key, { value, writable: true, enumerable: false, configurable: true });
+function define(target: object, key: string, value: unknown, enumerable = false): void {
+	Object.defineProperty(target, key, { value, writable: true, enumerable, configurable: true });
 }
 
 function construct(tag: number, fields: unknown[]): unknown {
 	const [first, second, third] = fields;
 	switch (tag) {
+		// Only from text: what anything else turns into when it is made text may have no end.
 		case TAG.regexp: {
-			const value = new RegExp(String(first), String(second));
-			value.lastIndex = Number(third);
+			if (typeof first !== "string" || typeof second !== "string" || typeof third !== "number") return undefined;
+			const value = new RegExp(first, second);
+			value.lastIndex = third;
 			return value;
 		}
 		case TAG.url:
-			return new URL(String(first));
+			return typeof first === "string" ? new URL(first) : undefined;
 		case TAG.buffer:
 			return first instanceof Uint8Array ? first.buffer : undefined;
 		case TAG.nodeBuffer:
 			return first instanceof Uint8Array ? toNodeBuffer(first) : undefined;
 		case TAG.typedArray:
-			return second instanceof Uint8Array ? toTypedArray(first, second) : undefined;
+			return typeof first === "number" && second instanceof Uint8Array ? toTypedArray(first, second) : undefined;
 		case TAG.langchain:
 			return makeInstance(first, second);
 		case TAG.deltaSnapshot:
@@ -420,9 +497,8 @@ function toNodeBuffer(bytes: Uint8Array): Uint8Array {
 	return typeof Buffer === "undefined" ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-function toTypedArray(kind: unknown, bytes: Uint8Array): unknown {
-	const name = TYPED_ARRAYS[kind as number];
-	if (name === undefined) return undefined;
-	const View = globalThis[name] as new (buffer: ArrayBufferLike) => ArrayBufferView;
-	return new View(new Uint8Array(bytes).buffer);
+function toTypedArray(kind: number, bytes: Uint8Array): unknown {
+	const View = (globalThis as Record<string, unknown>)[TYPED_ARRAYS[kind] ?? ""];
+	if (typeof View !== "function") return undefined;
+	return new (View as new (buffer: ArrayBufferLike) => ArrayBufferView)(new Uint8Array(bytes).buffer);
 }

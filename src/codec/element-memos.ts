@@ -37,7 +37,10 @@ export class ElementMemos {
 		const holders = recorder.holders;
 		for (const { object } of holders) {
 			const owner = this.#owners.get(object);
-			if (owner !== undefined && owner !== element && this.#memos.has(owner)) return false;
+			if (owner === undefined || owner === element) continue;
+			if (this.#memos.get(owner)?.pass === this.#pass) return false;
+			// It was in another element of an older value. Should that occur in this one too, it is to be looked at again.
+			this.#memos.delete(owner);
 		}
 		if (!recorder.isWhole) return true;
 		for (const { object } of holders) this.#owners.set(object, element);
@@ -101,6 +104,7 @@ function isUnchanged({ object, keys, values }: Holder): boolean {
 
 function isSameArray(array: readonly unknown[], values: readonly unknown[]): boolean {
 	if (array.length !== values.length) return false;
-	for (let i = 0; i < values.length; i++) if (!Object.is(array[i], values[i])) return false;
+	for (let i = 0; i < values.length; i++)
+		if (!Object.is(array[i], values[i]) || (array[i] === undefined && !(i in array))) return false;
 	return true;
 }

@@ -1,11 +1,24 @@
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, quote } from "../errors.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ElementMemos, Recorder } from "./element-memos.ts";
 import { describeInstance, isLangGraphs, standInFor } from "./instances.ts";
-import { EXT_BIGINT, EXT_DATE, EXT_REF, EXT_SINGLE, EXT_TAG, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
+import {
+	DEEPEST,
+	EXT_BIGINT,
+	EXT_DATE,
+	EXT_REF,
+	EXT_SINGLE,
+	EXT_TAG,
+	LAYOUT,
+	SINGLE,
+	TAG,
+	TYPED_ARRAYS,
+} from "./wire.ts";
 
 /** Room for most values without growing; a larger one doubles it. */
 const INITIAL_BYTES = 8192;
+/** A buffer that grew beyond this for one value is not kept for the next ones. */
+const MOST_KEPT_BYTES = 8 * 1024 * 1024;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
 
@@ -34,6 +47,7 @@ export class Encoder {
 	/** Objects seen in this value, with the number the decoder will give them. */
 	#seen = new Map<object, number>();
 	#count = 0;
+	#depth = 0;
 	#hasRefs = false;
 	readonly #memos = new ElementMemos();
 	/** Notes what the bytes of the member being written depend on. */
@@ -61,12 +75,13 @@ export class Encoder {
 		} finally {
 			this.#busy = false;
 			if (this.#seen.size > 0) this.#seen = new Map();
+			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
 		}
 	}
 
 	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
 	#writeRoot(value: unknown): void {
-		const isArray = Array.isArray(value) && !isSparse(value);
+		const isArray = Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value);
 		const isObject = !isArray && isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function";
 		const layout = isArray ? LAYOUT.array : isObject ? LAYOUT.object : LAYOUT.value;
 		this.#start();
@@ -84,6 +99,7 @@ export class Encoder {
 		this.#reserve(16);
 		this.#at = 1;
 		this.#count = 0;
+		this.#depth = 0;
 		this.#hasRefs = false;
 		if (this.#seen.size > 0) this.#seen = new Map();
 	}
@@ -127,7 +143,12 @@ export class Encoder {
 			this.#recorder = undefined;
 		}
 		if (this.#hasRefs) return false;
-		return this.#memos.keep(value, recorder, () => new Uint8Array(this.#bytes.subarray(start, this.#at)), this.#count - count);
+		return this.#memos.keep(
+			value,
+			recorder,
+			() => new Uint8Array(this.#bytes.subarray(start, this.#at)),
+			this.#count - count,
+		);
 	}
 
 	#write(value: unknown): void {
@@ -154,20 +175,26 @@ export class Encoder {
 	#writeObject(value: object): void {
 		const known = this.#seen.get(value);
 		if (known !== undefined) return this.#writeRef(known);
-		if (Array.isArray(value)) {
+		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
+		if (Array.isArray(value) && !this.#isSpecialArray(value)) this.#writeArray(value);
+		else if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
 			this.#number(value);
 			this.#recorder?.visit(value);
-			return isSparse(value) ? this.#writeSparse(value) : this.#writeArray(value);
-		}
-		if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
-			this.#number(value);
-			this.#recorder?.visit(value);
-			return this.#writeMap(value as Record<string, unknown>);
-		}
-		this.#writeInstance(value);
+			this.#writeMap(value as Record<string, unknown>);
+		} else this.#writeInstance(value);
+		this.#depth--;
+	}
+
+	/** Whether a class of its own decides what becomes of it. */
+	#isSpecialArray(value: unknown[]): boolean {
+		if (Object.getPrototypeOf(value) === Array.prototype) return false;
+		return this.#isStrict || this.#classes.has(value);
 	}
 
 	#writeArray(value: unknown[]): void {
+		this.#number(value);
+		this.#recorder?.visit(value);
+		if (isSparse(value)) return this.#writeSparse(value);
 		this.#arrayHeader(value.length);
 		this.#writeElements(value);
 	}
@@ -197,12 +224,15 @@ export class Encoder {
 	}
 
 	#writeSparse(value: unknown[]): void {
-		const indexes = Object.keys(value).filter((key) => String(Number(key) >>> 0) === key);
+		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
+		const indexes = Object.keys(value).map(Number);
+		const found = indexes.findIndex((index) => !(index < value.length));
+		if (found >= 0) indexes.length = found;
 		this.#tagged(TAG.sparse, 1 + indexes.length * 2);
 		this.#writeNumber(value.length);
 		for (const index of indexes) {
-			this.#writeNumber(Number(index));
-			this.#write(value[Number(index)]);
+			this.#writeNumber(index);
+			this.#write(value[index]);
 		}
 	}
 
@@ -215,11 +245,12 @@ export class Encoder {
 		else if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
 		if (described !== undefined) return this.#writeFields(described.tag, described.fields);
+		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
 		if (value instanceof Uint8Array && !isBuffer(value)) return this.#writeBin(value);
 		if (value instanceof Date) return this.#writeDate(value);
 		if (value instanceof Map) return this.#writeFields(TAG.map, [...value].flat());
 		if (value instanceof Set) return this.#writeFields(TAG.set, [...value]);
-		if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return this.#writeBinary(value);
+		if (isBinary(value)) return this.#writeBinary(value);
 		if (value instanceof RegExp) return this.#writeFields(TAG.regexp, [value.source, value.flags, value.lastIndex]);
 		if (value instanceof URL) return this.#writeFields(TAG.url, [value.href]);
 		if (value instanceof Error) return this.#writeError(value);
@@ -234,27 +265,34 @@ export class Encoder {
 	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
 	#writeForeign(value: object, number: number): void {
 		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
-		const stand = standInFor(value);
-		if (stand !== value) {
-			// The stand-in, if it is an object, takes the number of the object it stands for.
-			this.#count = number;
+		const stand = unboxed(standInFor(value));
+		if (stand === value) return this.#writeMap(value as Record<string, unknown>);
+		this.#count = number;
+		// A new object takes the number of the one it stands for; anything else has none to give away.
+		if (typeof stand !== "object" || stand === null || this.#seen.has(stand)) {
+			this.#seen.delete(value);
 			return this.#write(stand);
 		}
-		if (value instanceof Number || value instanceof String || value instanceof Boolean) {
-			this.#count = number;
-			this.#seen.delete(value);
-			return this.#write(value.valueOf());
-		}
-		this.#writeMap(value as Record<string, unknown>);
+		this.#writeStandIn(stand);
 	}
 
+	/** As JSON does it, an object is asked only once what should be stored in its place. */
+	#writeStandIn(stand: object): void {
+		if (Array.isArray(stand) || isPlain(stand) || isBuiltIn(stand) || describeInstance(stand) !== undefined)
+			return this.#write(stand);
+		this.#number(stand);
+		this.#writeMap(stand as Record<string, unknown>);
+	}
+
+	/** What can be seen of an error goes as an object; what every error hides has a place of its own. */
 	#writeError(error: Error): void {
 		const own: Record<string, unknown> = {};
-		for (const key of Object.keys(error)) if (!ERROR_FIELDS.has(key)) own[key] = (error as never)[key];
-		const fields: unknown[] = [error.constructor.name, error.name, error.message, error.stack, own];
-		if (Object.hasOwn(error, "cause")) fields.push(error.cause);
-		else if (error instanceof AggregateError) fields.push(undefined);
-		if (error instanceof AggregateError) fields.push(error.errors);
+		for (const key of Object.keys(error)) defineKey(own, key, (error as never)[key]);
+		const fields: unknown[] = [error.constructor?.name, error.name, error.message, error.stack, own];
+		const hasErrors = error instanceof AggregateError && isHidden(error, "errors");
+		if (isHidden(error, "cause")) fields.push(error.cause);
+		else if (hasErrors) fields.push(undefined);
+		if (hasErrors) fields.push(error.errors);
 		this.#writeFields(TAG.error, fields);
 	}
 
@@ -262,8 +300,9 @@ export class Encoder {
 		if (value instanceof ArrayBuffer) return this.#writeFields(TAG.buffer, [new Uint8Array(value)]);
 		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 		if (isBuffer(value)) return this.#writeFields(TAG.nodeBuffer, [bytes]);
-		const kind = TYPED_ARRAYS.findIndex((name) => name === value[Symbol.toStringTag as never]);
-		this.#writeFields(TAG.typedArray, [kind, bytes]);
+		// An array of bytes from another realm has the right name, but is not an instance of our class.
+		if (nameOf(value) === "Uint8Array") return this.#writeBin(bytes);
+		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.findIndex((name) => name === nameOf(value)), bytes]);
 	}
 
 	#writeFields(tag: number, fields: readonly unknown[]): void {
@@ -275,8 +314,7 @@ export class Encoder {
 		this.#reserve(10);
 		this.#bytes[this.#at++] = 0xd7;
 		this.#bytes[this.#at++] = EXT_DATE;
-		this.#view.setFloat64(this.#at, value.getTime());
-		this.#at += 8;
+		this.#writeFloat(value.getTime());
 	}
 
 	#writeBigInt(value: bigint): void {
@@ -342,7 +380,15 @@ export class Encoder {
 		}
 		if (Object.is(value, -0)) return this.#writeSingle(SINGLE.negativeZero);
 		bytes[this.#at++] = 0xcb;
-		this.#view.setFloat64(this.#at, value);
+		this.#writeFloat(value);
+	}
+
+	/** There are many NaNs, which are all the same to JavaScript but not in their bytes: one is written for all. */
+	#writeFloat(value: number): void {
+		if (Number.isNaN(value)) {
+			this.#view.setUint32(this.#at, 0x7ff80000);
+			this.#view.setUint32(this.#at + 4, 0);
+		} else this.#view.setFloat64(this.#at, value);
 		this.#at += 8;
 	}
 
@@ -455,12 +501,14 @@ export class Encoder {
 		if (this.#at + bytes <= this.#bytes.length) return;
 		const grown = allocate(Math.max(this.#bytes.length * 2, this.#at + bytes));
 		grown.set(this.#bytes.subarray(0, this.#at));
-		this.#bytes = grown;
-		this.#view = new DataView(grown.buffer);
+		this.#takeBuffer(grown);
+	}
+
+	#takeBuffer(bytes: Uint8Array): void {
+		this.#bytes = bytes;
+		this.#view = new DataView(bytes.buffer);
 	}
 }
-
-const ERROR_FIELDS: ReadonlySet<string> = new Set(["name", "message", "stack", "cause", "errors"]);
 
 function stringHeaderSize(length: number): number {
 	return length < 32 ? 1 : length < 0x100 ? 2 : length < 0x10000 ? 3 : 5;
@@ -483,6 +531,61 @@ function isPlain(value: unknown): boolean {
 
 function isBuffer(value: ArrayBufferView): boolean {
 	return typeof Buffer !== "undefined" && Buffer.isBuffer(value);
+}
+
+function isBinary(value: object): value is ArrayBufferView | ArrayBuffer {
+	if (value instanceof ArrayBuffer) return true;
+	if (!ArrayBuffer.isView(value)) return false;
+	return (
+		isBuffer(value) || nameOf(value) === "Uint8Array" || (TYPED_ARRAYS as readonly unknown[]).includes(nameOf(value))
+	);
+}
+
+function nameOf(value: ArrayBufferView): unknown {
+	return value[Symbol.toStringTag as never];
+}
+
+/** Classes of the language whose instances come back as such. */
+const BUILT_INS: readonly (new (...args: never[]) => object)[] = [Map, Set, Date, RegExp, URL, Error];
+
+function isBuiltIn(value: object): boolean {
+	return isBinary(value) || BUILT_INS.some((type) => value instanceof type);
+}
+
+/** An instance of a class that extends one of the language's, and would come back as one of those. */
+function isOddBuiltIn(value: object): boolean {
+	if (Array.isArray(value)) return true;
+	if (!isBuiltIn(value) || value instanceof Error) return false;
+	const type = Object.getPrototypeOf(value).constructor;
+	return !isNative(type);
+}
+
+function isNative(type: unknown): boolean {
+	return (
+		BUILT_INS.includes(type as never) ||
+		type === ArrayBuffer ||
+		type === globalThis.Buffer ||
+		(TYPED_ARRAYS as readonly string[])
+			.concat("Uint8Array")
+			.some((name) => type === (globalThis as Record<string, unknown>)[name])
+	);
+}
+
+/** A primitive value for the object that wraps it. */
+function unboxed(value: unknown): unknown {
+	const isBoxed =
+		value instanceof Number || value instanceof String || value instanceof Boolean || value instanceof BigInt;
+	return isBoxed ? value.valueOf() : value;
+}
+
+/** True if it is the object's own, but not to be found among its keys. */
+function isHidden(value: object, key: string): boolean {
+	return Object.getOwnPropertyDescriptor(value, key)?.enumerable === false;
+}
+
+/** Sets a key that may be called `__proto__`. */
+function defineKey(target: object, key: string, value: unknown): void {
+	Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
@@ -510,8 +613,15 @@ class Refusal extends Error {
 function explain(error: unknown, root: unknown): unknown {
 	if (error instanceof CheckpointError) return error;
 	const path = error instanceof Refusal ? (findPath(root, error.value) ?? "") : "";
-	const reason = error instanceof RangeError ? "it is nested too deeply" : (error as Error)?.message;
-	return new UnserializableError("the value", path, reason, { cause: error });
+	return new UnserializableError("the value", path, reasonOf(error), { cause: error });
+}
+
+function reasonOf(error: unknown): string {
+	if (!(error instanceof Error)) return "what it is made of threw something";
+	// A class that makes new objects without end when it is asked for its JSON.
+	return error instanceof RangeError && error.message.includes("call stack")
+		? "it is nested too deeply"
+		: error.message;
 }
 
 /** A value that has no bytes. */
@@ -527,18 +637,30 @@ export class UnserializableError extends CheckpointError {
 	}
 }
 
-function findPath(root: unknown, wanted: unknown, seen = new Set<unknown>()): string | undefined {
-	if (root === wanted) return "";
-	if (typeof root !== "object" || root === null || seen.has(root)) return undefined;
-	seen.add(root);
-	const entries: Iterable<[unknown, unknown]> =
-		root instanceof Map ? root : root instanceof Set ? [...root].entries() : Object.entries(root);
-	for (const [key, value] of entries) {
-		const rest = findPath(value, wanted, seen);
-		if (rest === undefined) continue;
-		return Array.isArray(root) || root instanceof Set || root instanceof Map
-			? `[${String(key)}]${rest}`
-			: `.${String(key)}${rest}`;
+/** The shortest way to an object, function or symbol. */
+function findPath(root: unknown, wanted: unknown): string | undefined {
+	const paths = new Map<unknown, string>([[root, ""]]);
+	// What is added on the way is visited too, in its turn.
+	for (const [value, path] of paths) {
+		if (value === wanted) return path;
+		for (const [step, member] of membersOf(value)) if (!paths.has(member)) paths.set(member, path + step);
 	}
 	return undefined;
+}
+
+function membersOf(value: unknown): [step: string, member: unknown][] {
+	if (typeof value !== "object" || value === null) return [];
+	const members: [string, unknown][] = [];
+	if (value instanceof Map)
+		for (const [i, [key, item]] of [...value].entries())
+			members.push([`.keys()[${i}]`, key], [`[${quote(key)}]`, item]);
+	if (value instanceof Set) for (const [i, item] of [...value].entries()) members.push([`[${i}]`, item]);
+	for (const key of Object.keys(value)) members.push([stepTo(value, key), (value as Record<string, unknown>)[key]]);
+	if (value instanceof Error) members.push([".cause", value.cause], [".errors", (value as AggregateError).errors]);
+	return members.filter(([, member]) => typeof member === "object" || isUnstorable(member));
+}
+
+function stepTo(value: object, key: string): string {
+	if (Array.isArray(value)) return `[${key}]`;
+	return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

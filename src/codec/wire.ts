@@ -66,4 +66,11 @@ export const TYPED_ARRAYS = [
 	"BigInt64Array",
 	"BigUint64Array",
 	"DataView",
+	"Float16Array",
 ] as const;
+
+/**
+ * How deep values may be nested, the top not counted. Even the decoder's first steps, when its code is not optimized
+ * yet, need no more than half of Node's usual stack for this: what can be stored can be read.
+ */
+export const DEEPEST = 1000;

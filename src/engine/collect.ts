@@ -1,5 +1,6 @@
-import { type Engine, unpackRow } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { unpackHistory } from "./history.ts";
+import { unpackRow } from "./rows.ts";
 
 /**
  * Removes the blobs of a family that none of its threads can reach.

@@ -95,3 +95,22 @@ export function unpackList(bytes: Uint8Array): unknown[] {
 	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
 	return value;
 }
+
+type Versions = Record<string, string | number>;
+
+/** Fresh objects, so that neither side can change the other's. */
+export function copyVersions(from: {
+	channel_versions?: Readonly<Versions>;
+	versions_seen?: Readonly<Record<string, Readonly<Versions>>>;
+}): { versions: Versions; seen: Record<string, Versions> } {
+	const seen: Record<string, Versions> = {};
+	for (const [node, versions] of Object.entries(from.versions_seen ?? {})) setOwn(seen, node, { ...versions });
+	return { versions: { ...from.channel_versions }, seen };
+}
+
+/** Assigns a key that may be called `__proto__`. */
+export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
+	if (key === "__proto__")
+		Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+	else object[key] = value;
+}

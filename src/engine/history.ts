@@ -1,9 +1,10 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, DeltaBaseRow, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
-import { cacheKey, type Engine, groupWrites, unpackRow, writeCell } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { type Cell, type Head, packCell, packList, unpackCell, unpackList } from "./head.ts";
 import { isInternal, pathCheckpoint } from "./origin.ts";
+import { cacheKey, groupWrites, unpackRow, writeCell } from "./rows.ts";
 
 /** Rows of a path that are read at a time. */
 const PATH_PAGE = 256;

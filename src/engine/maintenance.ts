@@ -2,8 +2,9 @@ import { CheckpointError, quote } from "../errors.ts";
 import type { Copied, CopyThreadOptions, Removed, Stats, ThreadPage } from "../saver/types.ts";
 import type { CheckpointKey, FoundCheckpoint, RowCount, ThreadRow, WriteKey } from "../storage/storage.ts";
 import { collectFamily, markThread } from "./collect.ts";
-import { cacheKey, type Engine, unpackRow } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { planRetention } from "./retention.ts";
+import { cacheKey, unpackRow } from "./rows.ts";
 
 /** The plan is made anew when a thread changes under it; this often in a row it is being deleted from elsewhere all the time. */
 const MOST_ATTEMPTS = 20;

@@ -1,8 +1,9 @@
 import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, FoundCheckpoint } from "../storage/storage.ts";
-import { cacheKey, type Engine, groupWrites, writeCell } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { Cell } from "./head.ts";
 import { unpackHistory } from "./history.ts";
+import { cacheKey, groupWrites, writeCell } from "./rows.ts";
 
 /**
  * The packets sent by checkpoints of formats before 4, which LangGraph kept as writes of the parent. Where the parent

@@ -1,8 +1,10 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, CheckpointRow, FoundCheckpoint } from "../storage/storage.ts";
 import { absorbedTasks, findOriginal, type PathCheckpoint, type TaskState } from "./attribution.ts";
-import { type Engine, type PutInput, unpackRow } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { Head, Origin } from "./head.ts";
+import type { PutInput } from "./put.ts";
+import { unpackRow } from "./rows.ts";
 
 /** LangGraph's own channels, which are never rebuilt from writes. */
 const INTERNAL = /^(__|branch:to:|join:)/;

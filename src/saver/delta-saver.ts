@@ -11,9 +11,11 @@ import {
 	type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
-import { Engine, type StoredCheckpoint } from "../engine/engine.ts";
+import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { Maintenance } from "../engine/maintenance.ts";
+import { put, putWrites } from "../engine/put.ts";
+import { get, getLatest, list, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
@@ -76,7 +78,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const { threadId, ns = "", id } = readAddress(config);
 		const stored = await this.run(async () => {
 			if (threadId === undefined) return undefined;
-			return id === undefined ? this.#engine.getLatest(threadId, ns) : this.#engine.get({ threadId, ns, id });
+			return id === undefined ? getLatest(this.#engine, threadId, ns) : get(this.#engine, { threadId, ns, id });
 		});
 		return stored && this.#toTuple(stored);
 	}
@@ -89,7 +91,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (limit <= 0) return;
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
-		for await (const stored of this.#engine.list({ threadId, ns, id, before, limit, accepts }))
+		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts }))
 			yield this.#toTuple(stored);
 	}
 
@@ -108,7 +110,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const actor = this.#actorOf(config, metadata);
 		const copyOf = this.#tuples.get(config);
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {}, actor, copyOf };
-		await this.run(() => this.#engine.put(input));
+		await this.run(() => put(this.#engine, input));
 		return writeConfig(key);
 	}
 
@@ -121,7 +123,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			);
 		const actor = this.#actors.numberOf(config);
 		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
-		await this.run(() => this.#engine.putWrites(input));
+		await this.run(() => putWrites(this.#engine, input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {

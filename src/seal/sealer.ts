@@ -1,12 +1,14 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, quote } from "../errors.ts";
 import { type EncryptionOptions, FINGERPRINT_BYTES, Keyring } from "./keyring.ts";
 
 /** Bits of the first byte of an envelope. */
 const DEFLATED = 1;
 const ENCRYPTED = 2;
-const KNOWN_FLAGS = DEFLATED | ENCRYPTED;
+/** The content is the number of a blob. */
+const REFERENCE = 4;
+const KNOWN_FLAGS = DEFLATED | ENCRYPTED | REFERENCE;
 
 const CHECKSUM_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -17,8 +19,12 @@ const CIPHER = "aes-256-gcm";
 const COMPRESS_FROM = 2048;
 /** A compressed value must be at least this much smaller to be worth inflating at every read. */
 const WORTH_IT = 0.8;
-/** Deflate makes at most 1,032 bytes of one: what claims to be more is not read. */
-const MOST_INFLATION = 1032;
+/**
+ * What a compressed value may become when it is read: as much as this many times its size, or this many bytes. Few
+ * values of any size shrink more; those are not compressed, so that a forged row can't fill the memory.
+ */
+const MOST_INFLATION = 64;
+const ALWAYS_INFLATED = 1024 * 1024;
 
 /**
  * What a row is, in words of its own. Bound to its thread for encryption; without it rows are copied between threads as
@@ -37,7 +43,8 @@ export interface SealOptions {
  *
  * `flags, checksum of identity and content, content`, or for encrypted ones
  * `flags, length of the key's name, name, fingerprint of the key, nonce, content, tag`. The identity of the row is part
- * of what is checked, so that an envelope opens only in the row that it was made for.
+ * of what is checked, so that an envelope opens only in the row that it was made for. The number of a blob is eight
+ * bytes, big end first.
  */
 export class Sealer {
 	readonly #keys: Keyring | undefined;
@@ -45,7 +52,9 @@ export class Sealer {
 	readonly #compresses: boolean;
 
 	constructor({ encryption, compression }: SealOptions) {
-		this.#keys = encryption && new Keyring(encryption);
+		if (typeof compression !== "boolean")
+			throw new CheckpointError("INVALID_OPTION", `\`compression\` must be true or false, got ${quote(compression)}.`);
+		this.#keys = encryption === undefined ? undefined : new Keyring(encryption);
 		this.#acceptsPlain = encryption === undefined || encryption.migrate === true;
 		this.#compresses = compression;
 	}
@@ -55,44 +64,65 @@ export class Sealer {
 	}
 
 	seal(bytes: Uint8Array, identity: Identity): Uint8Array {
-		const deflated =
-			this.#compresses && bytes.length >= COMPRESS_FROM ? deflateRawSync(bytes, { level: 1 }) : undefined;
-		const isSmaller = deflated !== undefined && deflated.length <= bytes.length * WORTH_IT;
-		const content = isSmaller ? deflated : bytes;
-		const flags = isSmaller ? DEFLATED : 0;
-		return this.#keys === undefined
-			? check(flags, content, identity(false))
-			: this.#encrypt(this.#keys, flags, content, identity);
+		const deflated = this.#compresses ? deflate(bytes) : undefined;
+		return deflated ? this.#wrap(DEFLATED, deflated, identity) : this.#wrap(0, bytes, identity);
+	}
+
+	/** Like {@link seal}. The number of a blob needs an envelope only to be tied to its row, by encryption. */
+	sealValue(value: Uint8Array | number, identity: Identity): Uint8Array | number {
+		if (typeof value !== "number") return this.seal(value, identity);
+		return this.encrypts ? this.#wrap(REFERENCE, packNumber(value), identity) : value;
 	}
 
 	/** Throws a CheckpointError with code CORRUPT or WRONG_KEY if the envelope is not whole and in its place. */
 	open(envelope: Uint8Array, identity: Identity): Uint8Array {
-		const flags = envelope[0] ?? -1;
+		const value = this.openValue(envelope, identity);
+		if (typeof value === "number") throw damaged(identity);
+		return value;
+	}
+
+	/** Like {@link open}, for what {@link sealValue} made. */
+	openValue(stored: Uint8Array | number, identity: Identity): Uint8Array | number {
+		if (typeof stored === "number") {
+			this.#checkMayBePlain(identity);
+			return stored;
+		}
+		const flags = stored instanceof Uint8Array ? (stored[0] ?? -1) : -1;
 		if ((flags & ~KNOWN_FLAGS) !== 0) throw damaged(identity);
-		const content = flags & ENCRYPTED ? this.#decrypt(envelope, identity) : this.#openPlain(envelope, identity);
-		if ((flags & DEFLATED) === 0) return content;
+		const content = flags & ENCRYPTED ? this.#decrypt(stored, identity) : this.#openPlain(stored, identity);
 		try {
-			return inflateRawSync(content, { maxOutputLength: content.length * MOST_INFLATION + 64 });
+			if (flags & REFERENCE) return unpackNumber(content);
+			return flags & DEFLATED ? inflateRawSync(content, { maxOutputLength: mostInflated(content) }) : content;
 		} catch (cause) {
 			throw damaged(identity, cause);
 		}
 	}
 
 	/** Whether a row should be sealed again: in clear, or under an older key. */
-	isOutdated(envelope: Uint8Array): boolean {
+	isOutdated(stored: Uint8Array | number, identity: Identity): boolean {
 		if (this.#keys === undefined) return false;
-		if (((envelope[0] ?? 0) & ENCRYPTED) === 0) return true;
-		const { name, fingerprint } = readKeyId(envelope, () => "");
+		if (typeof stored === "number" || ((stored[0] ?? 0) & ENCRYPTED) === 0) return true;
+		const { name, fingerprint } = readKeyId(stored, identity);
 		const { current } = this.#keys;
 		return name !== current.name || Buffer.compare(fingerprint, current.fingerprint) !== 0;
 	}
 
-	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
+	#wrap(flags: number, content: Uint8Array, identity: Identity): Uint8Array {
+		return this.#keys === undefined
+			? check(flags, content, identity(false))
+			: this.#encrypt(this.#keys, flags, content, identity);
+	}
+
+	#checkMayBePlain(identity: Identity): void {
 		if (!this.#acceptsPlain)
 			throw new CheckpointError(
 				"CORRUPT",
 				`Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`,
 			);
+	}
+
+	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
+		this.#checkMayBePlain(identity);
 		const content = envelope.subarray(1 + CHECKSUM_BYTES);
 		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
 		const sum = checksum(envelope[0] as number, content, identity(false));
@@ -113,7 +143,7 @@ export class Sealer {
 		if (this.#keys === undefined)
 			throw new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted: pass its key in \`encryption\`.`);
 		const { name, fingerprint, end } = readKeyId(envelope, identity);
-		const key = this.#keys.mustGet(name, fingerprint);
+		const key = this.#keys.mustGet(name, fingerprint, identity(true));
 		const start = end + NONCE_BYTES;
 		if (envelope.length < start + TAG_BYTES) throw damaged(identity);
 		const decipher = createDecipheriv(CIPHER, key.bytes, envelope.subarray(end, start), { authTagLength: TAG_BYTES });
@@ -125,6 +155,28 @@ export class Sealer {
 			throw damaged(identity, cause);
 		}
 	}
+}
+
+/** Answers nothing if it does not pay. */
+function deflate(bytes: Uint8Array): Uint8Array | undefined {
+	if (bytes.length < COMPRESS_FROM) return undefined;
+	const deflated = deflateRawSync(bytes, { level: 1 });
+	const pays = deflated.length <= bytes.length * WORTH_IT && bytes.length <= mostInflated(deflated);
+	return pays ? deflated : undefined;
+}
+
+function mostInflated(deflated: Uint8Array): number {
+	return Math.max(deflated.length * MOST_INFLATION, ALWAYS_INFLATED);
+}
+
+function packNumber(number: number): Uint8Array {
+	const bytes = Buffer.alloc(8);
+	bytes.writeBigUInt64BE(BigInt(number));
+	return bytes;
+}
+
+function unpackNumber(bytes: Uint8Array): number {
+	return Number(Buffer.from(bytes).readBigUInt64BE());
 }
 
 function readKeyId(envelope: Uint8Array, identity: Identity): { name: string; fingerprint: Uint8Array; end: number } {
@@ -145,7 +197,9 @@ function check(flags: number, content: Uint8Array, identity: string): Uint8Array
 
 function checksum(flags: number, content: Uint8Array, identity: string): Uint8Array {
 	const sum = Buffer.alloc(CHECKSUM_BYTES);
-	sum.writeUInt32BE(crc32(content, crc32(identity, flags)) >>> 0);
+	const start = crc32(identity, flags);
+	// Given no bytes, the crc32 of Node may forget where it was to start.
+	sum.writeUInt32BE(content.length === 0 ? start : crc32(content, start));
 	return sum;
 }
 

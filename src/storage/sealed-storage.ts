@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers/promises";
+import { CheckpointError } from "../errors.ts";
 import type { Identity, Sealer } from "../seal/sealer.ts";
 import type {
 	BlobRow,
@@ -6,6 +8,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -14,13 +17,19 @@ import type {
 	ScanQuery,
 	Storage,
 	StorageTotals,
+	StoredValue,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
 } from "./storage.ts";
 
-/** Rows that are looked at together while keys are rotated: a batch is one transaction. */
-const ROTATION_BATCH = 200;
+/** Rows that are looked at together, and while keys are rotated changed in one transaction. */
+const BATCH_ROWS = 200;
+/** Blobs are of any size: a batch has no more than this, or one. */
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+/** A row's bytes in their place, replaced by themselves, and what the row is. */
+type StoredRow = [Replacement, Identity];
 
 /** A storage whose bytes are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedStorage implements Storage {
@@ -106,14 +115,34 @@ export class SealedStorage implements Storage {
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		const { checkpoint, blobs, writes, deltaBases = [] } = batch;
-		return this.#inner.put({
+		const { checkpoint, blobs, deltaBases = [] } = batch;
+		const writes = batch.writes.map((row) => this.#sealWrite(row));
+		const result = await this.#inner.put({
 			...batch,
 			checkpoint: checkpoint && this.#sealCheckpoint(checkpoint),
 			blobs: blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
-			writes: writes.map((row) => this.#sealWrite(row)),
+			writes,
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
+		if (result !== undefined && this.#sealer.encrypts) await this.#removeDropped(batch.writes, writes, result.family);
+		return result;
+	}
+
+	/** A backend leaves out the blobs of writes that it drops, if it can read which blobs they name. */
+	async #removeDropped(writes: readonly NewWrite[], sealed: readonly NewWrite[], family: number): Promise<void> {
+		const mayBeDropped = writes.map(
+			({ value, conflict, idx }, i) =>
+				typeof value === "number" && (conflict === "drop" || writes.findIndex((other) => other.idx === idx) < i),
+		);
+		const [first] = writes;
+		if (first === undefined || !mayBeDropped.includes(true)) return;
+		const stored = (await this.#inner.getWrites([first])).map(({ value }) => Buffer.from(value as Uint8Array));
+		const isStored = ({ value }: NewWrite) => stored.some((bytes) => bytes.equals(value as Uint8Array));
+		const dropped = writes.filter((_, i) => mayBeDropped[i] && !isStored(sealed[i] as NewWrite));
+		await this.#inner.removeBlobs(
+			family,
+			dropped.map(({ value }) => value as number),
+		);
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
@@ -124,7 +153,11 @@ export class SealedStorage implements Storage {
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const threadId = batch.target;
 		const deltaBases = batch.deltaBases.map((row) => this.#sealBase({ ...row, threadId }));
-		if (!this.#sealer.encrypts) return this.#inner.copy({ ...batch, deltaBases });
+		if (!this.#sealer.encrypts) {
+			// Throws if it is encrypted, rather than make a copy that nobody could read.
+			await this.scan({ threadId: batch.source, limit: 1 });
+			return this.#inner.copy({ ...batch, deltaBases });
+		}
 		const rows = await this.#rowsToCopy(batch);
 		return this.#inner.copy({
 			...batch,
@@ -137,7 +170,8 @@ export class SealedStorage implements Storage {
 	}
 
 	async #rowsToCopy({ source, checkpoints }: CopyBatch) {
-		const all = await this.#allCheckpoints(source);
+		const all: FoundCheckpoint[] = [];
+		for await (const page of this.#checkpointPages(source)) all.push(...this.#openCheckpoints(page));
 		const parents =
 			checkpoints && new Map(checkpoints.map(({ key, parentId }) => [JSON.stringify([key.ns, key.id]), parentId]));
 		const isChosen = ({ ns, id }: CheckpointKey) => parents === undefined || parents.has(JSON.stringify([ns, id]));
@@ -149,15 +183,6 @@ export class SealedStorage implements Storage {
 			writes: (await this.getThreadWrites(source)).filter(isChosen),
 			deltaBases: (await this.getThreadDeltaBases(source)).filter(isChosen),
 		};
-	}
-
-	async #allCheckpoints(threadId: string): Promise<FoundCheckpoint[]> {
-		const rows: FoundCheckpoint[] = [];
-		for (;;) {
-			const page = await this.scan({ threadId, after: rows.at(-1), limit: ROTATION_BATCH });
-			rows.push(...page);
-			if (page.length < ROTATION_BATCH) return rows;
-		}
 	}
 
 	removeThread(threadId: string): Promise<RowCount> {
@@ -182,49 +207,89 @@ export class SealedStorage implements Storage {
 
 	/**
 	 * Seals every row again that is not under the current key, a batch at a time. Rows that change meanwhile are sealed
-	 * by whoever changes them. Can be stopped and started again at any time: what is done is not looked at twice.
+	 * by whoever changes them. Can be stopped and started again at any time: what is done is not sealed twice. Rows that
+	 * can't be opened are left for last, and the first of them is thrown.
 	 */
 	async *rotate(): AsyncGenerator<{ threadId: string; rows: number }> {
-		for await (const { threadId, family } of this.#threads()) {
-			const replacements: Replacement[] = [];
-			const seal = (replacement: Replacement, identity: Identity) => {
-				if (!this.#sealer.isOutdated(replacement.from)) return;
-				const to = this.#sealer.seal(this.#sealer.open(replacement.from, identity), identity);
-				replacements.push({ ...replacement, to });
-			};
-			for (const row of await this.#rawCheckpoints(threadId))
-				seal({ kind: "checkpoint", key: row, from: row.head, to: row.head }, checkpointIdentity(row));
-			for (const row of await this.#inner.getThreadWrites(threadId))
-				if (typeof row.value !== "number")
-					seal({ kind: "write", key: row, from: row.value, to: row.value }, writeIdentity(row));
-			for (const row of await this.#inner.getThreadDeltaBases(threadId))
-				seal({ kind: "deltaBase", key: row, channel: row.channel, from: row.data, to: row.data }, baseIdentity(row));
-			for (const { id } of await this.#inner.listBlobs(family))
-				for (const row of await this.#inner.getBlobs([id]))
-					if (row.id === id) seal({ kind: "blob", id, from: row.data, to: row.data }, blobIdentity(row));
+		if (!this.#sealer.encrypts)
+			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
+		const failures: unknown[] = [];
+		const families = new Set<number>();
+		for await (const thread of this.#threads()) {
 			let rows = 0;
-			for (let i = 0; i < replacements.length; i += ROTATION_BATCH)
-				rows += await this.#inner.replaceBytes(replacements.slice(i, i + ROTATION_BATCH));
-			yield { threadId, rows };
+			for await (const page of this.#storedPages(thread, !families.has(thread.family))) {
+				const replacements = page.flatMap((row) => this.#sealAgain(row, failures));
+				for (let i = 0; i < replacements.length; i += BATCH_ROWS)
+					rows += await this.#inner.replaceBytes(replacements.slice(i, i + BATCH_ROWS));
+				// A backend may answer without ever waiting: others want to work too.
+				await setImmediate();
+			}
+			families.add(thread.family);
+			yield { threadId: thread.threadId, rows };
+		}
+		if (failures.length > 0) throw failures[0];
+	}
+
+	#sealAgain([row, identity]: StoredRow, failures: unknown[]): Replacement[] {
+		try {
+			if (!this.#sealer.isOutdated(row.from, identity)) return [];
+			const value = this.#sealer.openValue(row.from, identity);
+			return [{ ...row, to: this.#sealer.sealValue(value, identity) as Uint8Array }];
+		} catch (error) {
+			failures.push(error);
+			return [];
 		}
 	}
 
+	/**
+	 * Every thread once. One that is updated meanwhile moves to the front of the list and may be missed there, so the
+	 * list is read again until it has no older thread that was not seen.
+	 */
 	async *#threads(): AsyncGenerator<ThreadRow> {
-		let after: ThreadRow | undefined;
-		do {
-			const page = await this.#inner.listThreads(ROTATION_BATCH, after);
-			yield* page;
-			after = page.at(-1);
-		} while (after !== undefined);
+		const started = Date.now();
+		const seen = new Set<string>();
+		for (let isDone = false; !isDone; ) {
+			isDone = true;
+			let after: ThreadRow | undefined;
+			do {
+				const page = await this.#inner.listThreads(BATCH_ROWS, after);
+				for (const thread of page) {
+					if (seen.has(thread.threadId)) continue;
+					seen.add(thread.threadId);
+					if (thread.createdAt <= started) isDone = false;
+					yield thread;
+				}
+				after = page.at(-1);
+			} while (after !== undefined);
+		}
 	}
 
-	async #rawCheckpoints(threadId: string): Promise<FoundCheckpoint[]> {
-		const rows: FoundCheckpoint[] = [];
-		for (;;) {
-			const page = await this.#inner.scan({ threadId, after: rows.at(-1), limit: ROTATION_BATCH });
-			rows.push(...page);
-			if (page.length < ROTATION_BATCH) return rows;
+	/** All that is stored of a thread, and of its family's blobs. */
+	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
+		for await (const page of this.#checkpointPages(threadId))
+			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
+		const writes = await this.#inner.getThreadWrites(threadId);
+		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
+		const bases = await this.#inner.getThreadDeltaBases(threadId);
+		yield bases.map((row) => [
+			{ kind: "deltaBase", key: row, channel: row.channel, ...unchanged(row.data) },
+			baseIdentity(row),
+		]);
+		for (const ids of withBlobs ? inBatches(await this.#inner.listBlobs(family)) : []) {
+			const rows = await this.#inner.getBlobs([...ids]);
+			// What they are built on comes along, and has its own turn.
+			const own = rows.filter(({ id }) => ids.has(id));
+			yield own.map((row) => [{ kind: "blob", id: row.id, ...unchanged(row.data) }, blobIdentity(row)]);
 		}
+	}
+
+	async *#checkpointPages(threadId: string): AsyncGenerator<FoundCheckpoint[]> {
+		let after: FoundCheckpoint | undefined;
+		do {
+			const page = await this.#inner.scan({ threadId, after, limit: BATCH_ROWS });
+			yield page;
+			after = page.at(BATCH_ROWS - 1);
+		} while (after !== undefined);
 	}
 
 	#openCheckpoints(rows: readonly FoundCheckpoint[]): FoundCheckpoint[] {
@@ -240,13 +305,11 @@ export class SealedStorage implements Storage {
 	}
 
 	#openWrite(row: WriteRow): WriteRow {
-		if (typeof row.value === "number") return row;
-		return { ...row, value: this.#sealer.open(row.value, writeIdentity(row)) };
+		return { ...row, value: this.#sealer.openValue(row.value, writeIdentity(row)) };
 	}
 
 	#sealWrite<T extends Omit<WriteRow, "generation">>(row: T): T {
-		if (typeof row.value === "number") return row;
-		return { ...row, value: this.#sealer.seal(row.value, writeIdentity(row)) };
+		return { ...row, value: this.#sealer.sealValue(row.value, writeIdentity(row)) };
 	}
 
 	#openBase(row: DeltaBaseRow): DeltaBaseRow {
@@ -258,19 +321,46 @@ export class SealedStorage implements Storage {
 	}
 }
 
-function checkpointIdentity({ threadId, ns, id }: CheckpointKey): Identity {
-	return (isBound) => JSON.stringify(["checkpoint", isBound ? threadId : null, ns, id]);
+/** The bytes of a row that may also name a blob: then it is the number that is replaced. */
+function unchanged(stored: StoredValue): { from: Uint8Array; to: Uint8Array } {
+	return { from: stored as Uint8Array, to: stored as Uint8Array };
 }
 
-function writeIdentity({ threadId, ns, id, taskId, idx, channel }: Omit<WriteRow, "generation">): Identity {
-	return (isBound) => JSON.stringify(["write", isBound ? threadId : null, ns, id, taskId, idx, channel]);
+function* inBatches(blobs: readonly { id: number; bytes: number }[]): Generator<Set<number>> {
+	let batch = new Set<number>();
+	let size = 0;
+	for (const { id, bytes } of blobs) {
+		if (batch.size === BATCH_ROWS || (batch.size > 0 && size + bytes > BATCH_BYTES)) {
+			yield batch;
+			batch = new Set();
+			size = 0;
+		}
+		batch.add(id);
+		size += bytes;
+	}
+	if (batch.size > 0) yield batch;
+}
+
+function checkpointIdentity({ threadId, ns, id }: CheckpointKey): Identity {
+	return (isBound) => identify("checkpoint", isBound ? threadId : null, ns, id);
+}
+
+function writeIdentity({ threadId, ns, id, taskId, idx, channel, type }: Omit<WriteRow, "generation">): Identity {
+	return (isBound) => identify("write", isBound ? threadId : null, ns, id, taskId, idx, channel, type ?? null);
 }
 
 function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {
-	return (isBound) => JSON.stringify(["delta base", isBound ? threadId : null, ns, id, channel]);
+	return (isBound) => identify("delta base", isBound ? threadId : null, ns, id, channel);
 }
 
 /** Blobs belong to no thread. */
-function blobIdentity({ id, base }: { id: number; base: number | undefined }): Identity {
-	return () => JSON.stringify(["blob", id, base ?? null]);
+function blobIdentity({ id, base, type }: Omit<BlobRow, "data">): Identity {
+	return () => identify("blob", id, base ?? null, type ?? null);
+}
+
+/** A database may have made one or several U+FFFD of a half surrogate pair. */
+function identify(...parts: (string | number | null)[]): string {
+	return JSON.stringify(
+		parts.map((part) => (typeof part === "string" ? part.toWellFormed().replace(/\ufffd+/g, "\ufffd") : part)),
+	);
 }

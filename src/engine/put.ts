@@ -1,0 +1,254 @@
+import { type Checkpoint, type CheckpointMetadata, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Encoded } from "../codec/codec.ts";
+import { CheckpointError } from "../errors.ts";
+import type { BlobRow, CheckpointKey, NewWrite } from "../storage/storage.ts";
+import type { Blob } from "./blobs.ts";
+import { sameBytes } from "./byte-delta.ts";
+import { collectFamily } from "./collect.ts";
+import { type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
+import { type Cell, copyVersions, packHead, unpackHead } from "./head.ts";
+import { keepLost } from "./history.ts";
+import { findOrigin, hasRebuildable } from "./origin.ts";
+
+/** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
+const INLINE_VALUE_BYTES = 64;
+/** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
+const INLINE_WRITE_BYTES = 512;
+
+export interface PutInput {
+	readonly key: CheckpointKey;
+	readonly parentId: string | undefined;
+	readonly runId: string | undefined;
+	readonly checkpoint: Checkpoint;
+	readonly metadata: CheckpointMetadata;
+	readonly newVersions: Readonly<Record<string, string | number>>;
+	/** Names the run or state update that calls, where that is known. */
+	readonly actor: number | undefined;
+	/** The checkpoint that this one is a copy of, where that is known. */
+	readonly copyOf?: string | undefined;
+}
+
+export interface PutWritesInput {
+	readonly key: CheckpointKey;
+	readonly runId: string | undefined;
+	readonly actor: number;
+	readonly taskId: string;
+	readonly writes: readonly (readonly [channel: string, value: unknown])[];
+}
+
+/** A channel of a put before its place is decided. */
+interface Draft {
+	readonly channel: string;
+	readonly version: string | number | undefined;
+	/** Named in `newVersions`, or without a version at all: stored whatever else is known. */
+	readonly isNew: boolean;
+	/** The parent's value, taken over unseen. */
+	readonly carried?: Cell;
+	readonly encoded?: Encoded;
+}
+
+/** Where the values of a put go. */
+interface Placement {
+	readonly manifest: Map<string, Cell>;
+	readonly blobs: { row: BlobRow; blob: Blob }[];
+	/** Stamp of the thread when the older blobs that it builds on were seen; `undefined` if there are none. */
+	stamp: number | undefined;
+}
+
+/** Stores a checkpoint, of each channel only what changed. */
+export async function put(engine: Engine, input: PutInput): Promise<void> {
+	const { key, parentId, runId, checkpoint, metadata } = input;
+	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
+	let base = engine.peekView(baseKey);
+	// Everything is read before the first await: the caller may change its objects as soon as we return.
+	const row = {
+		...key,
+		parentId: parentId === key.id ? undefined : parentId,
+		runId,
+		source: textOf(metadata?.source),
+		step: integerOf(metadata?.step),
+	};
+	const versions = copyVersions(checkpoint);
+	const { v, ts } = checkpoint;
+	const mayRebuild = hasRebuildable(versions.versions, checkpoint.channel_values, base?.head);
+	const pending = draft(engine, input, base);
+	const encodedMetadata = engine.encode("metadata", metadata);
+	let drafts = await settle(pending);
+	const head = { v, ts, ...versions, metadata: await encodedMetadata };
+	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+		base ??= (await engine.loadView(baseKey)) ?? (await engine.loadView(key));
+		const placed = await place(engine, input, drafts, base);
+		const { manifest } = placed;
+		const origin = mayRebuild ? await findOrigin(engine, input, row, { ...head, manifest }, base?.head) : undefined;
+		const full = { ...head, origin, manifest };
+		const packed = packHead(full);
+		const stored = await engine.storage.put({
+			threadId: key.threadId,
+			stamp: placed.stamp ?? (parentId === key.id ? base?.stamp : undefined),
+			fresh: await engine.blobs.nextId(),
+			now: Date.now(),
+			checkpoint: { ...row, head: packed },
+			blobs: placed.blobs.map(({ row }) => row),
+			writes: [],
+			deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],
+		});
+		if (stored !== undefined) {
+			engine.keepView(key, { head: full, stamp: stored.stamp }, packed.length);
+			rememberBlobs(engine, placed);
+			if (stored.replaced) await collectFamily(engine, stored.family);
+			return;
+		}
+		base = (await engine.loadView(baseKey)) ?? (await engine.loadView(key));
+		drafts = await recover(engine, drafts, base, checkpoint);
+	}
+	throw new CheckpointError(
+		"BUSY",
+		`Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`,
+	);
+}
+
+/** What was carried over unseen and is no longer where it was has to be stored again. */
+async function recover(
+	engine: Engine,
+	drafts: readonly Draft[],
+	base: View | undefined,
+	{ channel_values }: Checkpoint,
+): Promise<Draft[]> {
+	const recovered: Draft[] = [];
+	for (const draft of drafts) {
+		const { carried, ...rest } = draft;
+		if (carried === undefined || base?.head.manifest.get(draft.channel) === carried) recovered.push(draft);
+		else {
+			const known = typeof carried === "number" ? (await engine.blobs.load([carried])).get(carried) : carried;
+			// If even its bytes are gone it is encoded now, which is later than we would like.
+			const encoded = known ?? (await engine.encode(draft.channel, channel_values[draft.channel]));
+			recovered.push({ ...rest, encoded });
+		}
+	}
+	return recovered;
+}
+
+/** Decides what each channel needs, and encodes what it must. */
+function draft(engine: Engine, input: PutInput, base: View | undefined): (Draft | Promise<Draft>)[] {
+	const { checkpoint, metadata, newVersions } = input;
+	// Values of a run come from its parent; an update or a fork may bring anything under an old version.
+	const isRun = metadata?.source === "loop" || metadata?.source === "input";
+	return Object.keys(checkpoint.channel_values).map((channel) => {
+		const version = own(checkpoint.channel_versions, channel);
+		const isNew = version === undefined || Object.hasOwn(newVersions, channel);
+		const known = base?.head.manifest.get(channel);
+		if (!isNew && isRun && known !== undefined && own(base?.head.versions, channel) === version)
+			return { channel, version, isNew, carried: known };
+		const encoded = engine.encode(channel, checkpoint.channel_values[channel]);
+		if (encoded instanceof Promise) return encoded.then((encoded) => ({ channel, version, isNew, encoded }));
+		return { channel, version, isNew, encoded };
+	});
+}
+
+async function place(
+	engine: Engine,
+	input: PutInput,
+	drafts: readonly Draft[],
+	base: View | undefined,
+): Promise<Placement> {
+	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
+	for (const draft of drafts) {
+		const cell =
+			base === undefined && input.parentId === undefined && !draft.isNew
+				? await findKnown(engine, input.key, draft, placed)
+				: (draft.carried ?? (await placeValue(engine, draft, base, placed)));
+		if (cell !== undefined) placed.manifest.set(draft.channel, cell);
+		if (typeof draft.carried === "number") placed.stamp = base?.stamp;
+	}
+	return placed;
+}
+
+async function placeValue(engine: Engine, draft: Draft, base: View | undefined, placed: Placement): Promise<Cell> {
+	const encoded = draft.encoded as Encoded;
+	if (encoded.bytes.length <= INLINE_VALUE_BYTES) return encoded;
+	const before = base?.head.manifest.get(draft.channel);
+	const baseId = typeof before === "number" ? before : undefined;
+	const made = await engine.blobs.make(encoded, baseId);
+	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
+	if (made === undefined) return baseId as number;
+	placed.blobs.push(made);
+	return made.row.id;
+}
+
+/**
+ * The place of a value that is said to be old although neither its checkpoint nor a parent is stored: the copy of a
+ * thread's first checkpoint has such values. One that is stored nowhere under its version is not taken.
+ */
+async function findKnown(
+	engine: Engine,
+	{ threadId, ns }: CheckpointKey,
+	{ channel, version, encoded }: Draft,
+	placed: Placement,
+): Promise<Cell | undefined> {
+	for await (const row of engine.scanAll({ threadId, ns })) {
+		const { versions, manifest } = unpackHead(row.head);
+		const cell = manifest.get(channel);
+		if (cell === undefined || own(versions, channel) !== version) continue;
+		const value = typeof cell === "number" ? (await engine.blobs.load([cell])).get(cell) : cell;
+		if (value === undefined || encoded === undefined || value.type !== encoded.type) continue;
+		if (!sameBytes(value.bytes, encoded.bytes)) continue;
+		placed.stamp = row.stamp;
+		return cell;
+	}
+	return undefined;
+}
+
+function rememberBlobs(engine: Engine, placed: Placement): void {
+	for (const { row, blob } of placed.blobs) {
+		// The next value of this channel is most likely a patch on this one, not on the one before.
+		if (row.base !== undefined) engine.blobs.forget(row.base);
+		engine.blobs.remember(row.id, blob);
+	}
+}
+
+/** Stores what a task wrote, all of it or nothing. */
+export async function putWrites(engine: Engine, { key, runId, actor, taskId, writes }: PutWritesInput): Promise<void> {
+	const pending = writes.map(([channel, value], position) => {
+		const special = specialIndex(channel);
+		return { channel, special, position, encoded: engine.encode(channel, value) };
+	});
+	const isAllSpecial = pending.every(({ special }) => special !== undefined);
+	const encoded = await settle(pending.map(({ encoded }) => encoded));
+	const blobs: BlobRow[] = [];
+	const rows: NewWrite[] = [];
+	for (const { channel, special, position } of pending) {
+		const { type, bytes } = encoded[position] as Encoded;
+		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
+		const row = { ...key, taskId, idx: special ?? position, channel, runId, actor, conflict } as const;
+		// One that may be replaced stands in its row, so that nothing is left over when it is.
+		if (bytes.length <= INLINE_WRITE_BYTES || special !== undefined) rows.push({ ...row, type, value: bytes });
+		else {
+			const id = await engine.blobs.nextId();
+			blobs.push({ id, base: undefined, type, data: bytes });
+			rows.push({ ...row, type: undefined, value: id });
+		}
+	}
+	const fresh = await engine.blobs.nextId();
+	await engine.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows });
+}
+
+/** Waits only if there is something to wait for. */
+function settle<T>(items: readonly (T | Promise<T>)[]): Promise<T[]> | T[] {
+	return items.some((item) => item instanceof Promise) ? Promise.all(items) : (items as T[]);
+}
+
+function specialIndex(channel: string): number | undefined {
+	return Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel] : undefined;
+}
+
+function own<T>(object: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+	return object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+function textOf(value: unknown): string | undefined {
+	return typeof value === "string" ? value : undefined;
+}
+
+function integerOf(value: unknown): number | undefined {
+	return Number.isSafeInteger(value) ? (value as number) : undefined;
+}

@@ -1,0 +1,192 @@
+import {
+	type Checkpoint,
+	type CheckpointMetadata,
+	type CheckpointPendingWrite,
+	TASKS,
+} from "@langchain/langgraph-checkpoint";
+import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
+import type { Blob } from "./blobs.ts";
+import { type Engine, MOST_ATTEMPTS } from "./engine.ts";
+import { type Cell, copyVersions, type Head, setOwn } from "./head.ts";
+import { readOldSends, restoreSends } from "./old-sends.ts";
+import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
+
+/** Rows of the first page of a listing. */
+const FIRST_PAGE = 4;
+
+export interface ListQuery {
+	readonly threadId: string | undefined;
+	readonly ns: string | undefined;
+	readonly id: string | undefined;
+	readonly before: string | undefined;
+	readonly limit: number;
+	/** Which rows count, judged by their metadata. */
+	readonly accepts: ((metadata: unknown) => boolean) | undefined;
+}
+
+/** A checkpoint as it is read. */
+export interface StoredCheckpoint {
+	readonly key: CheckpointKey;
+	readonly parentId: string | undefined;
+	readonly checkpoint: Checkpoint;
+	readonly metadata: CheckpointMetadata;
+	readonly pendingWrites: CheckpointPendingWrite[];
+}
+
+export function get(engine: Engine, key: CheckpointKey): Promise<StoredCheckpoint | undefined> {
+	return readOne(engine, () => engine.storage.getCheckpoint(key));
+}
+
+export function getLatest(engine: Engine, threadId: string, ns: string): Promise<StoredCheckpoint | undefined> {
+	return readOne(engine, () => engine.storage.getLatest(threadId, ns));
+}
+
+async function readOne(
+	engine: Engine,
+	find: () => Promise<FoundCheckpoint | undefined>,
+): Promise<StoredCheckpoint | undefined> {
+	for (let attempt = 1; ; attempt++) {
+		const row = await find();
+		if (row === undefined) return undefined;
+		const head = unpackRow(row);
+		try {
+			const [stored] = await readRows(engine, [row], [head]);
+			// Whoever reads a checkpoint is likely to put its child next.
+			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
+			return stored;
+		} catch (error) {
+			if (attempt === MOST_ATTEMPTS || !(await isOutdated(engine, row))) throw error;
+		}
+	}
+}
+
+/** Whether checkpoints of its thread were deleted since the row was read, so that what it names may be gone. */
+async function isOutdated(engine: Engine, row: FoundCheckpoint): Promise<boolean> {
+	return (await engine.storage.getThread(row.threadId))?.stamp !== row.stamp;
+}
+
+/** Checkpoints by descending id. Reads a page at a time, and nothing is held open between two of them. */
+export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
+	const { threadId, ns, id, before, accepts } = query;
+	let left = query.limit;
+	const rows =
+		id === undefined
+			? engine.scanPages({ threadId, ns, before }, Math.min(left, FIRST_PAGE))
+			: findPages(engine, query);
+	for await (const page of rows) {
+		const wanted = accepts === undefined ? page : await filter(engine, page, accepts);
+		for (const stored of await readPage(engine, wanted.slice(0, left))) {
+			yield stored;
+			left--;
+		}
+		if (left <= 0) return;
+	}
+}
+
+/** One id, in any thread and namespace that are left open. */
+async function* findPages(
+	engine: Engine,
+	{ threadId, ns, id = "", before }: ListQuery,
+): AsyncGenerator<FoundCheckpoint[]> {
+	if (before !== undefined && id >= before) return;
+	if (threadId !== undefined && ns !== undefined) {
+		const row = await engine.storage.getCheckpoint({ threadId, ns, id });
+		return void (yield row === undefined ? [] : [row]);
+	}
+	for await (const page of engine.scanPages({ threadId, ns, before })) yield page.filter((row) => row.id === id);
+}
+
+async function filter(
+	engine: Engine,
+	rows: FoundCheckpoint[],
+	accepts: NonNullable<ListQuery["accepts"]>,
+): Promise<FoundCheckpoint[]> {
+	const kept: FoundCheckpoint[] = [];
+	for (const row of rows)
+		if (accepts(await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map()))) kept.push(row);
+	return kept;
+}
+
+async function readPage(engine: Engine, rows: readonly FoundCheckpoint[]): Promise<StoredCheckpoint[]> {
+	if (rows.length === 0) return [];
+	try {
+		return await readRows(engine, rows);
+	} catch (error) {
+		const outdated = await Promise.all(rows.map((row) => isOutdated(engine, row)));
+		if (!outdated.includes(true)) throw error;
+		const again = await Promise.all(rows.map((row) => get(engine, row)));
+		return again.filter((stored) => stored !== undefined);
+	}
+}
+
+/** Rows with their values and pending writes. Takes one round of reads however many rows there are. */
+async function readRows(
+	engine: Engine,
+	rows: readonly FoundCheckpoint[],
+	heads = rows.map(unpackRow),
+): Promise<StoredCheckpoint[]> {
+	const writes = groupWrites(await engine.storage.getWrites(rows));
+	const sends = await readOldSends(
+		engine,
+		rows.filter((_, i) => (heads[i] as Head).v < 4),
+	);
+	const ids = new Set<number>();
+	for (const head of heads) for (const cell of head.manifest.values()) if (typeof cell === "number") ids.add(cell);
+	for (const group of writes.values()) for (const { value } of group) if (typeof value === "number") ids.add(value);
+	for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
+	const blobs = await engine.blobs.load(ids);
+	const read: StoredCheckpoint[] = [];
+	for (const [i, row] of rows.entries()) {
+		const key = cacheKey(row);
+		read.push(await readRow(engine, row, heads[i] as Head, writes.get(key) ?? [], sends.get(key), blobs));
+	}
+	return read;
+}
+
+async function readRow(
+	engine: Engine,
+	row: FoundCheckpoint,
+	head: Head,
+	writes: readonly WriteRow[],
+	sends: readonly Cell[] | undefined,
+	blobs: ReadonlyMap<number, Blob>,
+): Promise<StoredCheckpoint> {
+	const channel_values: Record<string, unknown> = {};
+	for (const [channel, cell] of head.manifest)
+		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs));
+	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
+	const { threadId, ns, id, parentId } = row;
+	const checkpoint: Checkpoint = {
+		v: head.v,
+		id,
+		ts: head.ts,
+		channel_values,
+		channel_versions: versions,
+		versions_seen: seen,
+	};
+	if (sends !== undefined) {
+		const values: unknown[] = [];
+		for (const cell of sends) values.push(await engine.decodeCell(row, TASKS, cell, blobs));
+		restoreSends(checkpoint, values);
+	}
+	return {
+		key: { threadId, ns, id },
+		parentId,
+		checkpoint,
+		metadata: (await engine.decodeCell(row, "metadata", head.metadata, blobs)) as CheckpointMetadata,
+		pendingWrites: await decodeWrites(engine, visibleWrites(writes), blobs),
+	};
+}
+
+async function decodeWrites(
+	engine: Engine,
+	rows: readonly WriteRow[],
+	blobs: ReadonlyMap<number, Blob>,
+): Promise<CheckpointPendingWrite[]> {
+	const writes: CheckpointPendingWrite[] = [];
+	for (const row of rows) {
+		const cell = writeCell(row);
+		writes.push([row.taskId, row.channel, await engine.decodeCell(row, row.channel, cell, blobs)]);
+	}
+	return writes;
+}
