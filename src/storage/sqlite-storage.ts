@@ -1,15 +1,28 @@
 import { CheckpointError } from "../errors.ts";
 import { type SqliteDatabase, type SqliteStatement, translateError } from "./sqlite-driver.ts";
-import { packId, unpackId } from "./sqlite-ids.ts";
+import { packId } from "./sqlite-ids.ts";
+import {
+	addCheckpoint,
+	addWrite,
+	putBase,
+	putCheckpoint,
+	putWrites,
+	replaceBytes,
+	type SqlThread,
+	toBase,
+	toBlob,
+	toCheckpoint,
+	toThread,
+	toWrite,
+} from "./sqlite-rows.ts";
 import { migrate } from "./sqlite-schema.ts";
+import { CHECKPOINT, SQL, type Statements } from "./sqlite-statements.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
-	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
-	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -18,143 +31,10 @@ import type {
 	ScanQuery,
 	Storage,
 	StorageTotals,
-	StoredValue,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
 } from "./storage.ts";
-
-type PackedId = Buffer | string;
-
-interface SqlCheckpoint {
-	thread_id: string;
-	stamp: number;
-	ns: string;
-	id: string;
-	parent: PackedId | null;
-	run_id: string | null;
-	source: string | null;
-	step: number | null;
-	head: Uint8Array;
-}
-
-interface SqlWrite {
-	thread_id: string;
-	ns: string;
-	checkpoint: PackedId;
-	task: PackedId;
-	generation: number;
-	idx: number;
-	channel: string;
-	run_id: string | null;
-	actor: number | null;
-	type: string | null;
-	value: StoredValue;
-}
-
-interface SqlThread {
-	pk: number;
-	thread_id: string;
-	family: number;
-	stamp: number;
-	created_at: number;
-	updated_at: number;
-	checkpoints: number;
-	head: string | null;
-}
-
-const CHECKPOINT = `SELECT thread_id, stamp, ns, id, parent, run_id, source, step, c.head
-	FROM delta_thread t JOIN delta_checkpoint c ON c.thread = t.pk`;
-const WRITE = `SELECT thread_id, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-	FROM delta_thread t JOIN delta_write w ON w.thread = t.pk`;
-const BASE = "SELECT thread_id, ns, checkpoint, channel, data FROM delta_thread t JOIN delta_base b ON b.thread = t.pk";
-const THREAD = "SELECT * FROM delta_thread";
-
-/** Every statement that does not depend on the call. */
-const SQL = {
-	begin: "BEGIN IMMEDIATE",
-	commit: "COMMIT",
-	rollback: "ROLLBACK",
-	reserve: "UPDATE delta_sequence SET next = next + ? RETURNING next",
-
-	getCheckpoint: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND id = ?`,
-	getLatest: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? ORDER BY id DESC LIMIT 1`,
-	getChildren: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND parent = ?`,
-	findRunCheckpoints: `${CHECKPOINT} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-	updateCheckpoint: `UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, head = ?
-		WHERE thread = ? AND ns = ? AND id = ?`,
-	relink: "UPDATE delta_checkpoint SET parent = ? WHERE thread = ? AND ns = ? AND id = ?",
-	removeCheckpoint:
-		"DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ? RETURNING length(head) AS bytes",
-	removeAllCheckpoints: "DELETE FROM delta_checkpoint WHERE thread = ? RETURNING length(head) AS bytes",
-	copyCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, ?, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
-	copyAllCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, parent, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? ORDER BY pk`,
-
-	getWrites: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
-	getThreadWrites: `${WRITE} WHERE thread_id = ?`,
-	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	getWritesBefore: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint < ?`,
-	getTaskWrites: `SELECT generation, idx FROM delta_write
-		WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
-	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	removeAllWrites: `DELETE FROM delta_write WHERE thread = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	copyWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?`,
-	copyAllWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ?`,
-
-	getBases: `${BASE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
-	getThreadBases: `${BASE} WHERE thread_id = ?`,
-	putBase: "INSERT OR REPLACE INTO delta_base VALUES (?, ?, ?, ?, ?)",
-	removeBases: "DELETE FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ?",
-	removeAllBases: "DELETE FROM delta_base WHERE thread = ?",
-	copyBases: `INSERT INTO delta_base SELECT ?, ns, checkpoint, channel, data FROM delta_base
-		WHERE thread = ? AND ns = ? AND checkpoint = ?`,
-	copyAllBases: "INSERT INTO delta_base SELECT ?, ns, checkpoint, channel, data FROM delta_base WHERE thread = ?",
-
-	getBlob: "SELECT id, base, type, data FROM delta_blob WHERE id = ?",
-	insertBlob: "INSERT INTO delta_blob (id, family, base, type, data) VALUES (?, ?, ?, ?, ?)",
-	listBlobs: "SELECT id, base, length(data) AS bytes FROM delta_blob WHERE family = ?",
-	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
-
-	replaceHead:
-		"UPDATE delta_checkpoint SET head = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?) AND ns = ? AND id = ? AND head = ?",
-	replaceValue: `UPDATE delta_write SET value = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
-		AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ? AND value = ?`,
-	replaceBase: `UPDATE delta_base SET data = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
-		AND ns = ? AND checkpoint = ? AND channel = ? AND data = ?`,
-	replaceBlob: "UPDATE delta_blob SET data = ? WHERE id = ? AND data = ?",
-
-	getThread: `${THREAD} WHERE thread_id = ?`,
-	getFamily: `${THREAD} WHERE family = ?`,
-	listThreads: `${THREAD} ORDER BY updated_at DESC, thread_id DESC LIMIT ?`,
-	listThreadsAfter: `${THREAD} WHERE (updated_at, thread_id) < (?, ?) ORDER BY updated_at DESC, thread_id DESC LIMIT ?`,
-	insertThread: `INSERT INTO delta_thread (thread_id, family, stamp, created_at, updated_at, checkpoints)
-		VALUES (?, ?, ?, ?, ?, 0)`,
-	touchThread: "UPDATE delta_thread SET updated_at = ?, checkpoints = ?, head = ? WHERE pk = ?",
-	restamp: `UPDATE delta_thread SET stamp = ?,
-		checkpoints = (SELECT count(*) FROM delta_checkpoint WHERE thread = delta_thread.pk),
-		head = (SELECT max(id) FROM delta_checkpoint WHERE thread = delta_thread.pk AND ns = '') WHERE pk = ?`,
-	removeThread: "DELETE FROM delta_thread WHERE pk = ?",
-
-	totals: `SELECT (SELECT count(*) FROM delta_thread) AS threads,
-		(SELECT count(*) FROM delta_checkpoint) AS checkpoints,
-		(SELECT count(*) FROM delta_write) AS writes,
-		(SELECT total(length(head)) FROM delta_checkpoint) AS checkpointBytes,
-		(SELECT total(length(data)) FROM delta_blob) AS blobBytes,
-		(SELECT total(length(value)) FROM delta_write WHERE typeof(value) = 'blob') AS writeBytes`,
-} as const;
-
-type Statements = Record<keyof typeof SQL, SqliteStatement>;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
@@ -474,68 +354,6 @@ export class SqliteStorage implements Storage {
 	}
 }
 
-/** Answers whether it took the place of another. */
-function putCheckpoint(sql: Statements, thread: SqlThread, row: CheckpointRow, now: number): boolean {
-	const { ns, id } = row;
-	const added = addCheckpoint(sql, thread.pk, row);
-	if (added === 0)
-		sql.updateCheckpoint.run(row.runId ?? null, row.source ?? null, row.step ?? null, row.head, thread.pk, ns, id);
-	const isHead = ns === "" && (thread.head === null || thread.head < id);
-	sql.touchThread.run(now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
-	return added === 0;
-}
-
-/** Answers how many were added: none if the key is taken. */
-function addCheckpoint(sql: Statements, thread: number, row: CheckpointRow): number {
-	const { ns, id, parentId, runId, source, step, head } = row;
-	const parent = parentId === undefined ? null : packId(parentId);
-	return sql.insertCheckpoint.run(thread, ns, id, parent, runId ?? null, source ?? null, step ?? null, head).changes;
-}
-
-function addWrite(sql: Statements, thread: number, row: WriteRow): number {
-	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
-	const place = [thread, ns, packId(id), packId(taskId), generation, idx];
-	// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
-	const stored = typeof value === "number" ? BigInt(value) : value;
-	return sql.putWrite.run(...place, channel, runId ?? null, actor ?? null, type ?? null, stored).changes;
-}
-
-function putBase(sql: Statements, thread: number, { ns, id, channel, data }: DeltaBaseRow): void {
-	sql.putBase.run(thread, ns, packId(id), channel, data);
-}
-
-function replaceBytes(sql: Statements, replacement: Replacement): number {
-	const { from, to } = replacement;
-	if (replacement.kind === "blob") return sql.replaceBlob.run(to, replacement.id, from).changes;
-	const { threadId, ns, id } = replacement.key;
-	if (replacement.kind === "checkpoint") return sql.replaceHead.run(to, threadId, ns, id, from).changes;
-	if (replacement.kind === "deltaBase")
-		return sql.replaceBase.run(to, threadId, ns, packId(id), replacement.channel, from).changes;
-	const { taskId, generation, idx } = replacement.key;
-	return sql.replaceValue.run(to, threadId, ns, packId(id), packId(taskId), generation, idx, from).changes;
-}
-
-/** Answers the values of the writes that were dropped. */
-function putWrites(sql: Statements, thread: number, writes: readonly NewWrite[]): Set<unknown> {
-	const dropped = new Set<unknown>();
-	const [first] = writes;
-	if (first === undefined) return dropped;
-	const place = [thread, first.ns, packId(first.id), packId(first.taskId)];
-	const before = sql.getTaskWrites.all(...place) as { generation: number; idx: number }[];
-	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
-	const taken = new Set<number>();
-	for (const { conflict, ...write } of writes) {
-		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
-		if (isTaken && conflict !== "replace") {
-			dropped.add(write.value);
-			continue;
-		}
-		taken.add(write.idx);
-		addWrite(sql, thread, { ...write, generation: conflict === "add" ? next : 0 });
-	}
-	return dropped;
-}
-
 /** Counts what RETURNING answered. */
 class Tally {
 	readonly count: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
@@ -553,70 +371,4 @@ class Tally {
 	#bytes(rows: unknown[]): void {
 		for (const row of rows as { bytes: number }[]) this.count.bytes += row.bytes;
 	}
-}
-
-function toCheckpoint(row: unknown): FoundCheckpoint | undefined {
-	if (row === undefined) return undefined;
-	const { thread_id, stamp, ns, id, parent, run_id, source, step, head } = row as SqlCheckpoint;
-	return {
-		threadId: thread_id,
-		stamp,
-		ns,
-		id,
-		parentId: parent === null ? undefined : unpackId(parent),
-		runId: run_id ?? undefined,
-		source: source ?? undefined,
-		step: step ?? undefined,
-		head,
-	};
-}
-
-function toWrite(row: unknown): WriteRow {
-	const { thread_id, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value } = row as SqlWrite;
-	return {
-		threadId: thread_id,
-		ns,
-		id: unpackId(checkpoint),
-		taskId: unpackId(task),
-		generation,
-		idx,
-		channel,
-		runId: run_id ?? undefined,
-		actor: actor ?? undefined,
-		type: type ?? undefined,
-		value,
-	};
-}
-
-function toBase(row: unknown): DeltaBaseRow {
-	const { thread_id, ns, checkpoint, channel, data } = row as Record<string, string> & {
-		checkpoint: PackedId;
-		data: Uint8Array;
-	};
-	return {
-		threadId: thread_id as string,
-		ns: ns as string,
-		id: unpackId(checkpoint),
-		channel: channel as string,
-		data,
-	};
-}
-
-function toBlob(row: unknown): BlobRow | undefined {
-	if (row === undefined) return undefined;
-	const { id, base, type, data } = row as { id: number; base: number | null; type: string | null; data: Uint8Array };
-	return { id, base: base ?? undefined, type: type ?? undefined, data };
-}
-
-function toThread(row: unknown): ThreadRow {
-	const { thread_id, family, stamp, created_at, updated_at, checkpoints, head } = row as SqlThread;
-	return {
-		threadId: thread_id,
-		family,
-		stamp,
-		createdAt: created_at,
-		updatedAt: updated_at,
-		checkpoints,
-		head: head ?? undefined,
-	};
 }
