@@ -4,4 +4,5 @@
  * @module
  */
 export { runSaverContract } from "./contract/run.ts";
+export { runStorageContract, type StorageContractOptions, type StorageSetup } from "./contract/storage-contract.ts";
 export type { ContractSaver, SaverContractOptions, SaverSetup, SetupOptions, Skip, TestApi } from "./contract/types.ts";

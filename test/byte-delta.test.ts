@@ -96,7 +96,7 @@ describe("any edits", () => {
 				const next = steps.reduce(edit, base);
 				expectBytes(applyPatches(base, [diffBytes(base, next)]), next);
 			}),
-			{ seed: SEED, numRuns: 2_000 },
+			{ seed: SEED, numRuns: 1_000 },
 		);
 	});
 
@@ -211,7 +211,7 @@ describe("bytes that are no patch", () => {
 				const made = tryApply(bytes, patches);
 				return made === undefined || made.length <= most;
 			}),
-			{ seed: SEED, numRuns: 5_000 },
+			{ seed: SEED, numRuns: 3_000 },
 		);
 	});
 

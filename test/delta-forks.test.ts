@@ -154,4 +154,3 @@ class RecordingSaver extends OfficialMemorySaver {
 		this.calls.push({ method, ns: String(checkpoint_ns), rest: copy });
 	}
 }
-

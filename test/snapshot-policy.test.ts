@@ -20,18 +20,18 @@ describe.each(Object.entries(histories()))("a history with %s", (_, states) => {
 
 describe("the choice between a patch and a whole value", () => {
 	it("is a patch while the patches together are cheaper to read than the value", () => {
-		expect(shouldStoreWhole(10_000, 100, { patches: 0 })).toBe(false);
-		expect(shouldStoreWhole(10_000, 100, { patches: 9_000 })).toBe(false);
-		expect(shouldStoreWhole(10_000, 100, { patches: 9_999 })).toBe(true);
+		expect(shouldStoreWhole(10_000, 100, { whole: 0, patches: 0 })).toBe(false);
+		expect(shouldStoreWhole(10_000, 100, { whole: 0, patches: 9_000 })).toBe(false);
+		expect(shouldStoreWhole(10_000, 100, { whole: 0, patches: 9_999 })).toBe(true);
 	});
 
 	it("is whole for a value that is no larger than a row costs", () => {
-		expect(shouldStoreWhole(PATCH_ROW_COST, 1, { patches: 0 })).toBe(true);
-		expect(shouldStoreWhole(0, 0, { patches: 0 })).toBe(true);
+		expect(shouldStoreWhole(PATCH_ROW_COST, 1, { whole: 0, patches: 0 })).toBe(true);
+		expect(shouldStoreWhole(0, 0, { whole: 0, patches: 0 })).toBe(true);
 	});
 
 	it("is whole for a patch that is as large as the value", () => {
-		for (const size of [200, 10_000, 1_000_000]) expect(shouldStoreWhole(size, size, { patches: 0 })).toBe(true);
+		for (const size of [200, 10_000, 1_000_000]) expect(shouldStoreWhole(size, size, { whole: 0, patches: 0 })).toBe(true);
 	});
 
 	it("charges every patch its bytes and its row", () => {
@@ -123,7 +123,7 @@ function histories(): Record<string, Uint8Array[]> {
 }
 
 /** Each state is the one before with more at its end. */
-function growing(count: number, more: (n: number) => Uint8Array, start = new Uint8Array(0)): Uint8Array[] {
+function growing(count: number, more: (n: number) => Uint8Array, start: Uint8Array = new Uint8Array(0)): Uint8Array[] {
 	return evolving(count, start, (value, n) => concat(value, more(n)));
 }
 

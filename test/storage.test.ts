@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "vitest";
 import { runStorageContract } from "../src/contract/storage-contract.ts";
+import { Sealer } from "../src/seal/sealer.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
+import { SealedStorage } from "../src/storage/sealed-storage.ts";
 import { openDatabase } from "../src/storage/sqlite-driver.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 
@@ -49,3 +51,20 @@ runStorageContract({
 		};
 	},
 });
+
+const key = new Uint8Array(32).fill(7);
+const reason = "It hands the bytes on as they are, and they are to be envelopes.";
+
+for (const [name, encryption] of [
+	["checked and compressed", undefined],
+	["encrypted", { key }],
+] as const)
+	runStorageContract({
+		name: `SealedStorage, ${name},`,
+		test,
+		setup: async () => ({
+			storage: new SealedStorage(new MemoryStorage(), new Sealer({ compression: true, encryption })),
+		}),
+		countsBytes: false,
+		skip: ["COPY-ROWS", "REPLACE-ROW", "REPLACE-SEEN"].map((rule) => ({ rule, reason })),
+	});

@@ -69,7 +69,7 @@ export class Blobs {
 		}
 		const base = row.base === undefined ? undefined : known.get(row.base);
 		if (base !== undefined) patches.push(row);
-		const start = base ?? { type: row.type, bytes: row.data, patches: 0 };
+		const start = base ?? { type: row.type, bytes: row.data, patches: 0, whole: row.data.length };
 		if (patches.length === 0) return start;
 		patches.reverse();
 		try {
@@ -78,7 +78,7 @@ export class Blobs {
 				patches.map((patch) => patch.data),
 			);
 			const cost = patches.reduce((sum, patch) => sum + patchCost(patch.data.length), start.patches);
-			return { type: start.type, bytes, patches: cost };
+			return { type: start.type, bytes, patches: cost, whole: start.whole };
 		} catch (error) {
 			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${(error as Error).message}.`, {
 				cause: error,
@@ -98,12 +98,12 @@ export class Blobs {
 		const data = diffBytes(base.bytes, bytes);
 		if (shouldStoreWhole(bytes.length, data.length, base)) return this.#makeWhole(value);
 		const row = { id: await this.nextId(), base: baseId, type, data };
-		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length) } };
+		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length), whole: base.whole } };
 	}
 
 	async #makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
 		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
-		return { row, blob: { type, bytes, patches: 0 } };
+		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
 	}
 
 	remember(id: number, blob: Blob): void {

@@ -1,3 +1,5 @@
+import { isLong, PIECE, PieceIndex, startsAlike } from "./piece-index.ts";
+
 /**
  * Patches between byte strings.
  *
@@ -12,8 +14,6 @@ const SHORTEST_COPY = 16;
 const NEARBY = 64;
 /** Bytes compared by one native call while extending a match. */
 const STRIDE = 4096;
-/** Size of the base's indexed pieces when nothing nearby matches: a shorter repeat is not worth finding. */
-const PIECE = 32;
 
 /**
  * The patch that turns `base` into `next`. It may be larger than `next`; the caller decides what to store.
@@ -38,9 +38,10 @@ export function diffBytes(base: Uint8Array, next: Uint8Array): Uint8Array {
 			if (at >= nextEnd) break;
 		}
 		let match = findNearby(base, from, baseEnd, next, at, nextEnd);
-		if (match === undefined && Math.min(baseEnd - from, nextEnd - at) >= PIECE) {
-			index ??= new PieceIndex(base, from, baseEnd);
-			match = index.find(from, next, at, nextEnd);
+		const isSure = match !== undefined && isLong(base, match[0], baseEnd, next, match[1], nextEnd);
+		if (!isSure && Math.min(baseEnd - from, nextEnd - at) >= PIECE) {
+			index ??= new PieceIndex(base, from, baseEnd, next, nextEnd);
+			match = index.find(from, at, match !== undefined) ?? match;
 		}
 		if (match === undefined) break;
 		[from, at] = match;
@@ -136,6 +137,7 @@ function readOperations(patch: Uint8Array): Operation[] {
 		const length = Math.floor(operation / 2);
 		const isInsert = operation % 2 === 1;
 		if (!isInsert) from += unzigzag(readNumber(reader));
+		if (from < 0) throw new RangeError("patch does not fit its base");
 		operations.push({ start, length, isInsert, source: isInsert ? reader.at : from });
 		start += length;
 		if (isInsert) reader.at += length;
@@ -210,54 +212,6 @@ class PatchWriter {
 	}
 }
 
-/** Finds pieces of the base anywhere in the other side, by a rolling hash over windows of {@link PIECE} bytes. */
-class PieceIndex {
-	readonly #base: Uint8Array;
-	readonly #pieces = new Map<number, number>();
-
-	constructor(base: Uint8Array, start: number, end: number) {
-		this.#base = base;
-		for (let at = start; at + PIECE <= end; at += PIECE) {
-			const hash = hashOf(base, at);
-			if (!this.#pieces.has(hash)) this.#pieces.set(hash, at);
-		}
-	}
-
-	/** The first place in `next` that has a piece of the base at or after `least`. */
-	find(least: number, next: Uint8Array, start: number, end: number): [from: number, at: number] | undefined {
-		if (start + PIECE > end) return undefined;
-		let hash = hashOf(next, start);
-		for (let at = start; ; at++) {
-			const from = this.#pieces.get(hash);
-			if (from !== undefined && from >= least && startsAlike(this.#base, from, next, at, PIECE))
-				return this.#extendBack(least, from, next, at, start);
-			if (at + PIECE >= end) return undefined;
-			hash = roll(hash, next[at] as number, next[at + PIECE] as number);
-		}
-	}
-
-	/** Pieces begin at fixed places, the common run usually a little before. */
-	#extendBack(least: number, from: number, next: Uint8Array, at: number, start: number): [number, number] {
-		let back = 0;
-		while (back < from - least && back < at - start && this.#base[from - back - 1] === next[at - back - 1]) back++;
-		return [from - back, at - back];
-	}
-}
-
-const RADIX = 0x01000193;
-/** RADIX to the power PIECE - 1, modulo 2^32: the weight of the byte that leaves the window. */
-const LEAVING = Array.from({ length: PIECE - 1 }).reduce((power: number) => Math.imul(power, RADIX), 1);
-
-function hashOf(bytes: Uint8Array, at: number): number {
-	let hash = 0;
-	for (let i = at; i < at + PIECE; i++) hash = (Math.imul(hash, RADIX) + (bytes[i] as number)) | 0;
-	return hash;
-}
-
-function roll(hash: number, leaving: number, entering: number): number {
-	return (Math.imul(hash - Math.imul(leaving, LEAVING), RADIX) + entering) | 0;
-}
-
 /** The usual case: a few bytes were changed, put in or taken out, and then both sides go on alike. */
 function findNearby(
 	base: Uint8Array,
@@ -288,11 +242,6 @@ function matches(
 ): boolean {
 	if (from + SHORTEST_COPY > baseEnd || at + SHORTEST_COPY > nextEnd) return false;
 	return startsAlike(base, from, next, at, SHORTEST_COPY);
-}
-
-function startsAlike(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, length: number): boolean {
-	for (let i = 0; i < length; i++) if (a[aStart + i] !== b[bStart + i]) return false;
-	return true;
 }
 
 function commonPrefix(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number): number {

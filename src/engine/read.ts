@@ -4,6 +4,7 @@ import {
 	type CheckpointPendingWrite,
 	TASKS,
 } from "@langchain/langgraph-checkpoint";
+import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
 import { type Engine, MOST_ATTEMPTS } from "./engine.ts";
@@ -88,7 +89,7 @@ async function* findPages(
 	engine: Engine,
 	{ threadId, ns, id = "", before }: ListQuery,
 ): AsyncGenerator<FoundCheckpoint[]> {
-	if (before !== undefined && id >= before) return;
+	if (before !== undefined && compareIds(id, before) >= 0) return;
 	if (threadId !== undefined && ns !== undefined) {
 		const row = await engine.storage.getCheckpoint({ threadId, ns, id });
 		return void (yield row === undefined ? [] : [row]);

@@ -8,17 +8,21 @@ export const PATCH_ROW_COST = 96;
 export interface ChainCost {
 	/** Bytes and rows of the patches since the last whole blob, rows at {@link PATCH_ROW_COST} each. */
 	readonly patches: number;
+	/** Bytes of that whole blob. */
+	readonly whole: number;
 }
 
 /**
  * Whether a new value is better stored whole than as a patch.
  *
- * Patches are added while together they cost no more to read than the value itself. So a read costs at most about
- * twice the reading of a whole blob; and since a whole blob is written only after patches of about its own size, a
- * history costs at most about twice its new content.
+ * Patches are added while the whole chain costs no more to read than twice the value itself. And since a whole blob is
+ * written only after patches of about its own size, or when the value has shrunk, a history costs at most about twice
+ * its new content.
  */
 export function shouldStoreWhole(wholeBytes: number, patchBytes: number, base: ChainCost): boolean {
-	return base.patches + patchCost(patchBytes) >= wholeBytes;
+	// A value that has grown since is not charged for it: what it grew by is in the patches already.
+	const start = Math.max(base.whole, wholeBytes);
+	return start + base.patches + patchCost(patchBytes) >= 2 * wholeBytes;
 }
 
 export function patchCost(patchBytes: number): number {

@@ -72,11 +72,14 @@ function storageFor(database: string | SqliteDatabase, busyTimeout: number): Sql
 			`SqliteSaver takes a path, ":memory:" or an open better-sqlite3 Database, got ${quote(database)}.`,
 		);
 	const name = typeof database === "string" ? database : database.name;
-	const open = () => prepare(typeof database === "string" ? openDatabase(database, busyTimeout) : database);
+	const open = () => (typeof database === "string" ? prepare(openDatabase(database, busyTimeout)) : database);
 	return new SqliteStorage(name, open, typeof database !== "string");
 }
 
-/** Readers and a writer beside each other, and commits that survive the death of the process without waiting for the disk. */
+/**
+ * Readers and a writer beside each other, and commits that survive the death of the process without waiting for the
+ * disk. A database of the application keeps the settings that it has.
+ */
 function prepare(db: SqliteDatabase): SqliteDatabase {
 	if (!db.readonly) db.pragma("journal_mode = WAL");
 	db.pragma("synchronous = NORMAL");

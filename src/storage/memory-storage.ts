@@ -1,3 +1,4 @@
+import { compareIds } from "./compare-ids.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -98,7 +99,7 @@ export class MemoryStorage implements Storage {
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
 		const { before, after, limit } = query;
 		const matches = (row: CheckpointRow) =>
-			(before === undefined || row.id < before) && (after === undefined || compareRows(after, row) < 0);
+			(before === undefined || compareIds(row.id, before) < 0) && (after === undefined || compareRows(after, row) < 0);
 		const found: CheckpointRow[] = [];
 		for (const namespace of this.#namespaces(query)) {
 			const start = before === undefined ? namespace.order.length : lowerBound(namespace.order, before);
@@ -148,7 +149,9 @@ export class MemoryStorage implements Storage {
 
 	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
 		const namespace = this.#namespace(threadId, ns);
-		const orphans = [...(namespace?.writes ?? [])].filter(([id]) => id < before && !namespace?.rows.has(id));
+		const orphans = [...(namespace?.writes ?? [])].filter(
+			([id]) => compareIds(id, before) < 0 && !namespace?.rows.has(id),
+		);
 		return orphans.flatMap(([, writes]) => [...writes.values()]);
 	}
 
@@ -219,6 +222,7 @@ export class MemoryStorage implements Storage {
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		let thread = this.#threads.get(batch.threadId);
 		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
+		this.#checkBlobs(batch.blobs);
 		if (thread === undefined) {
 			thread = newThread(batch.fresh, batch.fresh, batch.now);
 			this.#threads.set(batch.threadId, thread);
@@ -278,10 +282,10 @@ export class MemoryStorage implements Storage {
 		countRows(copied, rows?.checkpoints ?? [], rows?.writes ?? []);
 		if (batch.checkpoints === undefined && rows === undefined)
 			for (const [ns, from] of source.namespaces)
-				for (const id of new Set([...from.order, ...from.writes.keys()]))
+				for (const id of new Set([...from.order, ...from.writes.keys(), ...from.deltaBases.keys()]))
 					copyRow(from, ns, id, from.rows.get(id)?.parentId);
 		for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : [])
-			copyRow(source.namespaces.get(key.ns) as Namespace, key.ns, key.id, parentId);
+			copyRow(source.namespaces.get(key.ns) ?? new Namespace(), key.ns, key.id, parentId);
 		for (const row of batch.deltaBases) addNamespace(target, row.ns).addDeltaBase({ ...row, threadId });
 		this.#threads.set(threadId, target);
 		return copied;
@@ -295,8 +299,8 @@ export class MemoryStorage implements Storage {
 		return removed;
 	}
 
-	async removeBlobs(_family: number, ids: readonly number[]): Promise<void> {
-		for (const id of ids) this.#blobs.delete(id);
+	async removeBlobs(family: number, ids: readonly number[]): Promise<void> {
+		for (const id of ids) if (this.#blobs.get(id)?.family === family) this.#blobs.delete(id);
 	}
 
 	async replaceBytes(replacements: readonly Replacement[]): Promise<number> {
@@ -333,6 +337,12 @@ export class MemoryStorage implements Storage {
 	}
 
 	async close(): Promise<void> {}
+
+	#checkBlobs(blobs: readonly BlobRow[]): void {
+		const ids = new Set(blobs.map(({ id }) => id));
+		for (const id of ids) if (this.#blobs.has(id)) throw new Error(`Blob ${id} is there already.`);
+		if (ids.size < blobs.length) throw new Error("A blob id was given twice.");
+	}
 
 	#found(rows: readonly (CheckpointRow | undefined)[]): FoundCheckpoint[] {
 		const stamp = ({ threadId }: CheckpointRow) => this.#threads.get(threadId)?.stamp as number;
@@ -404,28 +414,24 @@ function isSame(stored: Uint8Array | number, seen: Uint8Array): boolean {
 	return typeof stored !== "number" && stored.length === seen.length && stored.every((byte, i) => byte === seen[i]);
 }
 
-function compareText(a: string, b: string): number {
-	return a < b ? -1 : a > b ? 1 : 0;
-}
-
 function compareRows(a: CheckpointKey, b: CheckpointKey): number {
-	return compareText(b.id, a.id) || compareText(a.threadId, b.threadId) || compareText(a.ns, b.ns);
+	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
 }
 
 type ThreadPlace = { updatedAt: number; threadId: string };
 
 function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
-	return b.updatedAt - a.updatedAt || compareText(b.threadId, a.threadId);
+	return b.updatedAt - a.updatedAt || compareIds(b.threadId, a.threadId);
 }
 
 /** The first place in an ascending list whose id is not smaller. New ids are usually the greatest. */
 function lowerBound(order: readonly string[], id: string): number {
 	let low = 0;
 	let high = order.length;
-	if (high > 0 && (order[high - 1] as string) < id) return high;
+	if (high > 0 && compareIds(order[high - 1] as string, id) < 0) return high;
 	while (low < high) {
 		const middle = (low + high) >> 1;
-		if ((order[middle] as string) < id) low = middle + 1;
+		if (compareIds(order[middle] as string, id) < 0) low = middle + 1;
 		else high = middle;
 	}
 	return low;

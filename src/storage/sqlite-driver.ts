@@ -7,6 +7,7 @@ export interface SqliteStatement {
 	get(...parameters: unknown[]): unknown;
 	all(...parameters: unknown[]): unknown[];
 	pluck(): SqliteStatement;
+	safeIntegers(isOn: boolean): SqliteStatement;
 }
 
 /** The part of a better-sqlite3 `Database` that is used here; any 12.x or 13.x fits. */

@@ -1,3 +1,4 @@
+import { compareIds } from "./compare-ids.ts";
 import { packId, unpackId } from "./sqlite-ids.ts";
 import type { Statements } from "./sqlite-statements.ts";
 import type {
@@ -57,7 +58,7 @@ export function putCheckpoint(sql: Statements, thread: SqlThread, row: Checkpoin
 	const added = addCheckpoint(sql, thread.pk, row);
 	if (added === 0)
 		sql.updateCheckpoint.run(row.runId ?? null, row.source ?? null, row.step ?? null, row.head, thread.pk, ns, id);
-	const isHead = ns === "" && (thread.head === null || thread.head < id);
+	const isHead = ns === "" && (thread.head === null || compareIds(thread.head, id) < 0);
 	sql.touchThread.run(now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
 	return added === 0;
 }

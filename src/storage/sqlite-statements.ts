@@ -27,14 +27,16 @@ export const SQL = {
 		"DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ? RETURNING length(head) AS bytes",
 	removeAllCheckpoints: "DELETE FROM delta_checkpoint WHERE thread = ? RETURNING length(head) AS bytes",
 	copyCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, ?, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
+		SELECT ?, ns, id, ?, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?
+		RETURNING length(head) AS bytes`,
 	copyAllCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, parent, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? ORDER BY pk`,
+		SELECT ?, ns, id, parent, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? ORDER BY pk
+		RETURNING length(head) AS bytes`,
 
 	getWrites: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
 	getThreadWrites: `${WRITE} WHERE thread_id = ?`,
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	getWritesBefore: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint < ?`,
+	getWritesBefore: `${WRITE} WHERE thread_id = ? AND ns = ? AND (checkpoint < ? OR typeof(checkpoint) <> typeof(?))`,
 	getTaskWrites: `SELECT generation, idx FROM delta_write
 		WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
 	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -45,9 +47,10 @@ export const SQL = {
 	removeAllWrites: `DELETE FROM delta_write WHERE thread = ?
 		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
 	copyWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?`,
+		FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?
+		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
 	copyAllWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ?`,
+		FROM delta_write WHERE thread = ? RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
 
 	getBases: `${BASE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
 	getThreadBases: `${BASE} WHERE thread_id = ?`,

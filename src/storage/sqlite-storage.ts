@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import { compareIds } from "./compare-ids.ts";
 import { type SqliteDatabase, type SqliteStatement, translateError } from "./sqlite-driver.ts";
 import { packId } from "./sqlite-ids.ts";
 import {
@@ -88,7 +89,7 @@ export class SqliteStorage implements Storage {
 			const text = `${CHECKPOINT} ${filter} ORDER BY id DESC, thread_id, ns LIMIT ?`;
 			let statement = this.#scans.get(text);
 			if (statement === undefined) {
-				statement = db.prepare(text);
+				statement = prepare(db, text);
 				this.#scans.set(text, statement);
 			}
 			return statement.all(...parameters, limit).map(toCheckpoint) as FoundCheckpoint[];
@@ -111,7 +112,9 @@ export class SqliteStorage implements Storage {
 
 	getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
 		return this.#use((sql) =>
-			parentIds.flatMap((id) => sql.getChildren.all(threadId, ns, packId(id)).map(toCheckpoint) as FoundCheckpoint[]),
+			[...new Set(parentIds)].flatMap(
+				(id) => sql.getChildren.all(threadId, ns, packId(id)).map(toCheckpoint) as FoundCheckpoint[],
+			),
 		);
 	}
 
@@ -131,8 +134,9 @@ export class SqliteStorage implements Storage {
 	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
 		return this.#use((sql) => {
 			// Ids in their packed form sort as they do in full, but before or after those that can't be packed.
-			const rows = sql.getWritesBefore.all(threadId, ns, packId(before)).map(toWrite);
-			const isOrphan = ({ id }: WriteRow) => id < before && sql.getCheckpoint.get(threadId, ns, id) === undefined;
+			const rows = sql.getWritesBefore.all(threadId, ns, packId(before), packId(before)).map(toWrite);
+			const isOrphan = ({ id }: WriteRow) =>
+				compareIds(id, before) < 0 && sql.getCheckpoint.get(threadId, ns, id) === undefined;
 			return rows.filter(isOrphan);
 		});
 	}
@@ -257,24 +261,27 @@ export class SqliteStorage implements Storage {
 			if (sql.getThread.get(batch.target) !== undefined) return undefined;
 			sql.insertThread.run(batch.target, source.family, batch.fresh, batch.now, batch.now);
 			const { pk } = sql.getThread.get(batch.target) as SqlThread;
-			const copied: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+			const copied = new Tally();
 			const { rows } = batch;
-			for (const row of rows?.checkpoints ?? []) copied.checkpoints += addCheckpoint(sql, pk, row);
-			for (const row of rows?.writes ?? []) copied.writes += addWrite(sql, pk, row);
+			for (const row of rows?.checkpoints ?? [])
+				if (addCheckpoint(sql, pk, row) > 0) copied.checkpoints([{ bytes: row.head.length }]);
+			for (const row of rows?.writes ?? [])
+				if (addWrite(sql, pk, row) > 0)
+					copied.writes([{ bytes: typeof row.value === "number" ? 0 : row.value.length }]);
 			if (batch.checkpoints === undefined && rows === undefined) {
-				copied.checkpoints = sql.copyAllCheckpoints.run(pk, source.pk).changes;
-				copied.writes = sql.copyAllWrites.run(pk, source.pk).changes;
+				copied.checkpoints(sql.copyAllCheckpoints.all(pk, source.pk));
+				copied.writes(sql.copyAllWrites.all(pk, source.pk));
 				sql.copyAllBases.run(pk, source.pk);
 			}
 			for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : []) {
 				const parent = parentId === undefined ? null : packId(parentId);
-				copied.checkpoints += sql.copyCheckpoint.run(pk, parent, source.pk, key.ns, key.id).changes;
-				copied.writes += sql.copyWrites.run(pk, source.pk, key.ns, packId(key.id)).changes;
+				copied.checkpoints(sql.copyCheckpoint.all(pk, parent, source.pk, key.ns, key.id));
+				copied.writes(sql.copyWrites.all(pk, source.pk, key.ns, packId(key.id)));
 				sql.copyBases.run(pk, source.pk, key.ns, packId(key.id));
 			}
 			for (const row of batch.deltaBases) putBase(sql, pk, row);
 			sql.restamp.run(batch.fresh, pk);
-			return copied;
+			return copied.count;
 		});
 	}
 
@@ -348,10 +355,16 @@ export class SqliteStorage implements Storage {
 		this.#db ??= this.#open();
 		migrate(this.#db, this.#name, this.#isShared);
 		const db = this.#db;
-		const entries = Object.entries(SQL).map(([name, text]) => [name, db.prepare(text)]);
+		const entries = Object.entries(SQL).map(([name, text]) => [name, prepare(db, text)]);
 		this.#statements = Object.fromEntries(entries) as Statements;
 		return [this.#statements, db];
 	}
+}
+
+/** Numbers come as numbers, whatever the application has chosen for its own statements. */
+function prepare(db: SqliteDatabase, text: string): SqliteStatement {
+	const statement = db.prepare(text);
+	return /^(SELECT|.*RETURNING)/s.test(text) ? statement.safeIntegers(false) : statement;
 }
 
 /** Counts what RETURNING answered. */

@@ -179,7 +179,7 @@ export interface StorageTotals {
  * - A batch whose `stamp` is not the thread's, or whose thread is not there, or that copies onto a thread that is
  *   there, changes nothing and answers `undefined`.
  * - A read sees every batch whose promise had resolved before. A missing row is left out, or `undefined`; never an error.
- * - Rows are returned as they were given, with ids compared as binary strings. Returned bytes may be shared: callers
+ * - Rows are returned as they were given, with ids compared by their bytes in UTF-8. Returned bytes may be shared: callers
  *   do not change them.
  * - Nothing is thrown synchronously.
  */

@@ -8,6 +8,11 @@ const seed = Number(process.argv[3] ?? Date.now() % 1_000_000_000);
 
 for (const [name, setup] of Object.entries(historyBackends)) {
 	const started = Date.now();
-	await fc.assert(fc.asyncProperty(histories, (operations) => runHistory(operations, setup)), { numRuns: runs, seed });
-	console.log(`${name}: ${runs} random histories, seed ${seed}, no difference (${Math.round((Date.now() - started) / 1000)} s)`);
+	await fc.assert(
+		fc.asyncProperty(histories, (operations) => runHistory(operations, setup)),
+		{ numRuns: runs, seed },
+	);
+	console.log(
+		`${name}: ${runs} random histories, seed ${seed}, no difference (${Math.round((Date.now() - started) / 1000)} s)`,
+	);
 }

@@ -1,0 +1,17 @@
+/**
+ * The order of ids by their bytes in UTF-8, as databases compare text. `<` compares UTF-16 units, where half of a pair
+ * comes before U+E000.
+ */
+export function compareIds(a: string, b: string): number {
+	const length = Math.min(a.length, b.length);
+	for (let i = 0; i < length; i++) {
+		const difference = rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
+		if (difference !== 0) return difference;
+	}
+	return a.length - b.length;
+}
+
+/** Moves surrogates behind all other units. */
+function rank(unit: number): number {
+	return unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}
