@@ -81,7 +81,7 @@ export const FORMAT_VERSION = MIGRATIONS.length;
 function inspect(db: SqliteDatabase): { version: number | undefined; tables: Set<unknown> } {
 	const tables = new Set(db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all());
 	if (!tables.has("delta_format")) return { version: undefined, tables };
-	return { version: db.prepare("SELECT version FROM delta_format").pluck().get() as number, tables };
+	return { version: Number(db.prepare("SELECT version FROM delta_format").pluck().get()), tables };
 }
 
 /**
