@@ -31,7 +31,8 @@ describe("the choice between a patch and a whole value", () => {
 	});
 
 	it("is whole for a patch that is as large as the value", () => {
-		for (const size of [200, 10_000, 1_000_000]) expect(shouldStoreWhole(size, size, { whole: 0, patches: 0 })).toBe(true);
+		for (const size of [200, 10_000, 1_000_000])
+			expect(shouldStoreWhole(size, size, { whole: 0, patches: 0 })).toBe(true);
 	});
 
 	it("charges every patch its bytes and its row", () => {
