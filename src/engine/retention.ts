@@ -44,6 +44,7 @@ export async function planRetention(
 	};
 	const losesChild = new Set(removed.map(parentKey));
 
+	const written = await writtenChannels(engine, rows[0]?.threadId);
 	const relink: { key: FoundCheckpoint; parentId: string | undefined }[] = [];
 	const deltaBases: DeltaBaseRow[] = [];
 	for (const row of kept) {
@@ -51,7 +52,7 @@ export async function planRetention(
 		const parent = parentKey(row);
 		if (parent !== undefined && byKey.has(parent) && !keptKeys.has(parent))
 			relink.push({ key: row, parentId: nearestKept(row) });
-		deltaBases.push(...(await recordHistory(engine, row, byKey)));
+		deltaBases.push(...(await recordHistory(engine, row, byKey, written.get(row.ns) ?? [])));
 	}
 	return { removed, relink, deltaBases };
 
@@ -72,8 +73,9 @@ async function recordHistory(
 	engine: Engine,
 	row: FoundCheckpoint,
 	byKey: ReadonlyMap<string, FoundCheckpoint>,
+	written: Iterable<string>,
 ): Promise<DeltaBaseRow[]> {
-	const channels = await deltaChannels(engine, row, byKey);
+	const channels = await deltaChannels(engine, row, byKey, written);
 	const { threadId, ns, id } = row;
 	const histories = await walk(engine, row, channels, { withoutOwn: true });
 	if (unpackRow(row).v < 4) {
@@ -83,16 +85,26 @@ async function recordHistory(
 	return [...histories].map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
 }
 
+/** The channels that writes of each namespace are for. */
+async function writtenChannels(engine: Engine, threadId: string | undefined): Promise<Map<string, Set<string>>> {
+	const written = new Map<string, Set<string>>();
+	if (threadId === undefined) return written;
+	for (const { ns, channel } of await engine.storage.getThreadWrites(threadId))
+		written.set(ns, (written.get(ns) ?? new Set()).add(channel));
+	return written;
+}
+
 /**
- * Channels that may live from their history: those with a version but no value. LangGraph's own are left out, whose
+ * Channels that may live from their history: those with a version or with writes, but no value. LangGraph's own are left out, whose
  * values are never rebuilt. One too many costs a little space; one too few would lose data.
  */
 async function deltaChannels(
 	engine: Engine,
 	row: FoundCheckpoint,
 	byKey: ReadonlyMap<string, FoundCheckpoint>,
+	written: Iterable<string>,
 ): Promise<string[]> {
-	const names = new Set<string>();
+	const names = new Set(written);
 	const head = unpackRow(row);
 	const seen = new Set<FoundCheckpoint>();
 	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
