@@ -1,4 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
+import { isRecord } from "./built-ins.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
 type AnyClass = abstract new (...args: any[]) => any;
@@ -74,7 +75,7 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 	return { name, class: hooks.class, encode: encode as Entry["encode"], decode: decode as Entry["decode"] };
 
 	function rebuild(fields: object): object {
-		if (typeof fields !== "object" || fields === null || Object.getPrototypeOf(fields) !== Object.prototype)
+		if (!isRecord(fields))
 			throw new CheckpointError("CORRUPT", `A stored value of class ${quote(name)} has no properties.`);
 		return Object.defineProperties(Object.create(hooks.class.prototype), Object.getOwnPropertyDescriptors(fields));
 	}

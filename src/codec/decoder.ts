@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import { isRecord } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { fillGaps, Gap } from "./gaps.ts";
 import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
@@ -344,12 +345,13 @@ export class Decoder {
 		const stack = this.#read();
 		const error = makeError(type, message);
 		if (this.#objects !== undefined) this.#objects[number] = error;
-		if (error.name !== name) define(error, "name", name);
-		if (error.message !== message) define(error, "message", message);
-		define(error, "stack", stack);
+		// Set before anything looks at it: the engine would put it into words, with whatever name the error has then.
+		error.stack = stack as string;
 		const own = this.#read();
 		if (!isRecord(own)) throw corrupt("an error whose properties are not an object");
 		for (const key of Object.keys(own)) define(error, key, own[key], true);
+		for (const [key, hidden] of Object.entries({ name, message }))
+			if (!Object.hasOwn(own, key) && error[key as keyof Error] !== hidden) define(error, key, hidden);
 		if (fields > 5) {
 			const cause = this.#read();
 			if (cause !== undefined || fields === 6) define(error, "cause", cause);
@@ -409,11 +411,6 @@ function explain(error: unknown): never {
 	if (error instanceof CheckpointError && error.code === "CORRUPT") throw error;
 	const reason = error instanceof Error ? error.message : "what it is made of threw something";
 	throw new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, { cause: error });
-}
-
-/** An object of the kind that a map is read as. */
-function isRecord(value: unknown): value is Record<string, unknown> {
-	return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 function isIndex(value: unknown, end: number): value is number {

@@ -1,110 +1,169 @@
 /**
- * Remembers the bytes of elements that were encoded before, with what must not have changed since.
+ * Remembers the bytes of members of arrays and objects that were encoded before, with what must not have changed since.
  *
  * A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To
  * walk through an object and compare what it holds is several times as quick as to encode it, and needs no trust: a
  * change in place, at any depth, is seen.
  *
- * An element is remembered only if it stands for itself: made of plain objects, arrays, messages and primitive values,
- * none of them part of another element. Memos live as long as the elements do.
+ * To note all that a member holds takes longer than to encode it, so that this is done only when it comes the second
+ * time. A member is remembered only if it stands for itself: made of plain objects, arrays, messages and primitive
+ * values, none of them part of another member. Memos live as long as the members do.
  */
 export class ElementMemos {
-	readonly #memos = new WeakMap<object, Memo>();
-	/** The element that an object was found in. */
-	readonly #owners = new WeakMap<object, object>();
+	readonly #known = new WeakMap<object, Memo | "met" | "never">();
+	readonly #used = new Set<Memo>();
+	readonly #usedTwice = new Set<Memo>();
+	readonly #made = new Set<Memo>();
 	#pass = 0;
 
-	/** Begins with a value. An element that occurs twice in it is an object that it shares with itself. */
+	/** Begins with a value. */
 	begin(): void {
 		this.#pass++;
+		for (const memos of [this.#used, this.#usedTwice, this.#made]) memos.clear();
 	}
 
-	/** What is known of an element, if it is still true; `"twice"` if it was asked for in this value before. */
-	find(element: object): Memo | "twice" | undefined {
-		const memo = this.#memos.get(element);
-		if (memo === undefined) return undefined;
-		if (memo.pass === this.#pass) return "twice";
-		if (!memo.isCurrent()) {
-			this.#memos.delete(element);
-			return undefined;
-		}
-		memo.pass = this.#pass;
+	/** What is remembered of a member, if it is still true. */
+	find(member: object): Memo | undefined {
+		const memo = this.#known.get(member);
+		if (!(memo instanceof Memo) || !memo.isCurrent()) return undefined;
+		(this.#used.has(memo) ? this.#usedTwice : this.#used).add(memo);
 		return memo;
 	}
 
-	/** Keeps what was recorded while the element was encoded. Answers false if it shares an object with another one. */
-	keep(element: object, recorder: Recorder, bytes: () => Uint8Array, objects: number): boolean {
-		const holders = recorder.holders;
-		for (const { object } of holders) {
-			const owner = this.#owners.get(object);
-			if (owner === undefined || owner === element) continue;
-			if (this.#memos.get(owner)?.pass === this.#pass) return false;
-			// It was in another element of an older value. Should that occur in this one too, it is to be looked at again.
-			this.#memos.delete(owner);
-		}
-		if (!recorder.isWhole) return true;
-		for (const { object } of holders) this.#owners.set(object, element);
-		const memo = new Memo(bytes(), objects, holders);
-		memo.pass = this.#pass;
-		this.#memos.set(element, memo);
-		return true;
+	/** Whether it is worth while to note what a member holds. */
+	shouldRecord(member: object): boolean {
+		const known = this.#known.get(member);
+		if (known === undefined) this.#known.set(member, "met");
+		return known !== undefined && known !== "never";
+	}
+
+	/** Keeps what was recorded while a member was encoded. */
+	keep(member: object, recorder: Recorder, bytes: Uint8Array, objects: number): void {
+		if (!recorder.isWhole) return void this.#known.set(member, "never");
+		const memo = new Memo(member, copyBytes(bytes), objects, recorder.held);
+		this.#known.set(member, memo);
+		this.#made.add(memo);
+	}
+
+	/**
+	 * Ends with a value. Answers false if a member that was taken from memory has an object in common with another one,
+	 * so that the bytes are not what they should be.
+	 *
+	 * @param written the objects that were not taken from memory
+	 */
+	end(written: ReadonlyMap<object, number>): boolean {
+		const shared = this.#usedTwice;
+		// Members that were last together in one value had nothing in common, and did not change since.
+		const isFamiliar = new Set([...this.#used].map(({ pass }) => pass)).size <= 1;
+		if (!isFamiliar) this.#findShared(written, shared);
+		else for (const memo of this.#used) if (memo.hasAny(written)) shared.add(memo);
+		for (const { member } of shared) this.#known.set(member, "never");
+		for (const memos of [this.#used, this.#made]) for (const memo of memos) memo.pass = this.#pass;
+		return shared.size === 0;
+	}
+
+	#findShared(written: ReadonlyMap<object, number>, shared: Set<Memo>): void {
+		const holders = new Map<object, Memo | undefined>();
+		for (const object of written.keys()) holders.set(object, undefined);
+		for (const memo of this.#used)
+			for (const object of memo.objects()) {
+				if (!holders.has(object)) holders.set(object, memo);
+				else for (const one of [memo, holders.get(object)]) if (one !== undefined) shared.add(one);
+			}
 	}
 }
 
-/** The bytes of an element, how many numbered objects are in them, and what they were made from. */
-class Memo {
+/** The bytes of a member, how many numbered objects are in them, and what they were made from. */
+export class Memo {
+	readonly member: object;
 	readonly bytes: Uint8Array;
-	readonly objects: number;
-	readonly #holders: readonly Holder[];
+	readonly count: number;
+	/** The last value that it was part of. */
 	pass = 0;
+	readonly #held: Held;
 
-	constructor(bytes: Uint8Array, objects: number, holders: readonly Holder[]) {
+	constructor(member: object, bytes: Uint8Array, count: number, held: Held) {
+		this.member = member;
 		this.bytes = bytes;
-		this.objects = objects;
-		this.#holders = holders;
+		this.count = count;
+		this.#held = held;
 	}
 
 	isCurrent(): boolean {
-		for (const holder of this.#holders) if (!isUnchanged(holder)) return false;
+		const held = this.#held;
+		for (let i = 0; i < held.length; ) {
+			const object = held[i] as object;
+			const keys = held[i + 1] as readonly string[] | number;
+			const start = i + 2;
+			i = typeof keys === "number" ? start + keys : start + keys.length;
+			if (
+				!(typeof keys === "number"
+					? isSameArray(object as unknown[], held, start, i)
+					: isSameObject(object, keys, held, start))
+			)
+				return false;
+		}
 		return true;
+	}
+
+	hasAny(objects: ReadonlyMap<object, number>): boolean {
+		return this.objects().some((object) => objects.has(object));
+	}
+
+	objects(): object[] {
+		const objects: object[] = [];
+		for (let i = 0; i < this.#held.length; ) {
+			objects.push(this.#held[i] as object);
+			const keys = this.#held[i + 1] as readonly string[] | number;
+			i += 2 + (typeof keys === "number" ? keys : keys.length);
+		}
+		return objects;
 	}
 }
 
-/** An object and what it held. `keys` is undefined for arrays. */
-interface Holder {
-	readonly object: object;
-	readonly keys: readonly string[] | undefined;
-	readonly values: readonly unknown[];
-}
+/** Objects and what they held: `object, keys, values...`, or `array, length, elements...`, one after the other. */
+type Held = readonly unknown[];
 
-/** Notes what is looked at while an element is encoded. */
+/** Notes what is looked at while a member is encoded. */
 export class Recorder {
-	readonly holders: Holder[] = [];
-	/** Whether all that the bytes depend on was noted. */
+	/** Whether the bytes depend on nothing but what was noted. */
 	isWhole = true;
+	readonly #held: unknown[] = [];
+
+	get held(): Held {
+		return this.#held;
+	}
 
 	visit(object: object): void {
-		if (Array.isArray(object)) this.holders.push({ object, keys: undefined, values: object.slice() });
-		else {
+		const held = this.#held;
+		if (Array.isArray(object)) {
+			held.push(object, object.length);
+			for (let i = 0; i < object.length; i++) held.push(object[i]);
+		} else {
 			const keys = Object.keys(object);
-			this.holders.push({ object, keys, values: keys.map((key) => (object as Record<string, unknown>)[key]) });
+			held.push(object, keys);
+			for (let i = 0; i < keys.length; i++) held.push((object as Record<string, unknown>)[keys[i] as string]);
 		}
 	}
 }
 
-function isUnchanged({ object, keys, values }: Holder): boolean {
-	if (keys === undefined) return isSameArray(object as unknown[], values);
+/** Copies of small arrays share the memory of larger ones, where there is a pool. */
+function copyBytes(bytes: Uint8Array): Uint8Array {
+	return typeof Buffer === "undefined" ? bytes.slice() : Buffer.from(bytes);
+}
+
+function isSameObject(object: object, keys: readonly string[], held: Held, start: number): boolean {
 	let i = 0;
 	for (const key in object) {
-		if (key !== keys[i] || !Object.is((object as Record<string, unknown>)[key], values[i])) return false;
+		if (key !== keys[i] || !Object.is((object as Record<string, unknown>)[key], held[start + i])) return false;
 		i++;
 	}
 	return i === keys.length;
 }
 
-function isSameArray(array: readonly unknown[], values: readonly unknown[]): boolean {
-	if (array.length !== values.length) return false;
-	for (let i = 0; i < values.length; i++)
-		if (!Object.is(array[i], values[i]) || (array[i] === undefined && !(i in array))) return false;
+function isSameArray(array: readonly unknown[], held: Held, start: number, end: number): boolean {
+	if (array.length !== end - start) return false;
+	for (let i = 0; i < array.length; i++)
+		if (!Object.is(array[i], held[start + i]) || (array[i] === undefined && !(i in array))) return false;
 	return true;
 }

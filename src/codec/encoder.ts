@@ -1,7 +1,9 @@
-import { CheckpointError, quote } from "../errors.ts";
+import { CheckpointError } from "../errors.ts";
+import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
-import { ElementMemos, Recorder } from "./element-memos.ts";
-import { describeInstance, isLangGraphs, standInFor } from "./instances.ts";
+import { ElementMemos, type Memo, Recorder } from "./element-memos.ts";
+import { findPath } from "./find-path.ts";
+import { type Description, describeInstance, isLangGraphs, standInFor } from "./instances.ts";
 import {
 	DEEPEST,
 	EXT_BIGINT,
@@ -50,6 +52,7 @@ export class Encoder {
 	#depth = 0;
 	#hasRefs = false;
 	readonly #memos = new ElementMemos();
+	#usesMemos = true;
 	/** Notes what the bytes of the member being written depend on. */
 	#recorder: Recorder | undefined;
 	readonly #classes: ClassRegistry;
@@ -74,24 +77,36 @@ export class Encoder {
 			throw explain(error, value);
 		} finally {
 			this.#busy = false;
+			this.#usesMemos = true;
 			if (this.#seen.size > 0) this.#seen = new Map();
 			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
 		}
 	}
 
-	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
 	#writeRoot(value: unknown): void {
-		const isArray = Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value);
-		const isObject = !isArray && isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function";
-		const layout = isArray ? LAYOUT.array : isObject ? LAYOUT.object : LAYOUT.value;
+		this.#memos.begin();
+		this.#writeTop(value);
+		if (this.#memos.end(this.#seen)) return;
+		this.#usesMemos = false;
+		this.#writeTop(value);
+	}
+
+	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
+	#writeTop(value: unknown): void {
 		this.#start();
-		if (layout === LAYOUT.value) this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
-		else if (!this.#writeMembers(value as object)) {
-			this.#start();
+		let layout: number = LAYOUT.value;
+		if (Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value)) {
+			layout = LAYOUT.array;
+			this.#number(value);
+			for (let i = 0; i < value.length; i++) this.#writeMember(value[i]);
+		} else if (isPlain(value) && !hasToJson(value)) {
+			layout = LAYOUT.object;
 			this.#number(value as object);
-			if (isArray) this.#writeElements(value);
-			else this.#writeEntries(value as Record<string, unknown>, this.#storedKeys(value as Record<string, unknown>));
-		}
+			for (const key of this.#storedKeys(value as Record<string, unknown>)) {
+				this.#writeString(key);
+				this.#writeMember((value as Record<string, unknown>)[key]);
+			}
+		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
@@ -104,35 +119,12 @@ export class Encoder {
 		if (this.#seen.size > 0) this.#seen = new Map();
 	}
 
-	/**
-	 * Writes an array or object whose members stand for themselves, using what is remembered of them. Answers false if
-	 * some of them share objects, and then has to be done without.
-	 */
-	#writeMembers(root: object): boolean {
-		this.#memos.begin();
-		this.#number(root);
-		if (Array.isArray(root)) return root.every((element) => this.#writeMember(element));
-		const fields = root as Record<string, unknown>;
-		return this.#storedKeys(fields).every((key) => {
-			this.#writeString(key);
-			return this.#writeMember(fields[key]);
-		});
-	}
-
-	#writeMember(value: unknown): boolean {
-		if (typeof value !== "object" || value === null) {
-			this.#write(value);
-			return true;
-		}
+	/** Writes an element or property of the top, from memory if it is as it was when it was written before. */
+	#writeMember(value: unknown): void {
+		if (!this.#usesMemos || typeof value !== "object" || value === null) return this.#write(value);
 		const memo = this.#memos.find(value);
-		if (memo === "twice") return false;
-		if (memo !== undefined) {
-			this.#reserve(memo.bytes.length);
-			this.#bytes.set(memo.bytes, this.#at);
-			this.#at += memo.bytes.length;
-			this.#count += memo.objects;
-			return true;
-		}
+		if (memo !== undefined) return this.#writeMemo(memo);
+		if (!this.#memos.shouldRecord(value)) return this.#write(value);
 		const start = this.#at;
 		const count = this.#count;
 		const recorder = new Recorder();
@@ -142,13 +134,14 @@ export class Encoder {
 		} finally {
 			this.#recorder = undefined;
 		}
-		if (this.#hasRefs) return false;
-		return this.#memos.keep(
-			value,
-			recorder,
-			() => new Uint8Array(this.#bytes.subarray(start, this.#at)),
-			this.#count - count,
-		);
+		this.#memos.keep(value, recorder, this.#bytes.subarray(start, this.#at), this.#count - count);
+	}
+
+	#writeMemo({ bytes, count }: Memo): void {
+		this.#reserve(bytes.length);
+		this.#bytes.set(bytes, this.#at);
+		this.#at += bytes.length;
+		this.#count += count;
 	}
 
 	#write(value: unknown): void {
@@ -177,7 +170,7 @@ export class Encoder {
 		if (known !== undefined) return this.#writeRef(known);
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		if (Array.isArray(value) && !this.#isSpecialArray(value)) this.#writeArray(value);
-		else if (isPlain(value) && typeof (value as { toJSON?: unknown }).toJSON !== "function") {
+		else if (isPlain(value) && !hasToJson(value)) {
 			this.#number(value);
 			this.#recorder?.visit(value);
 			this.#writeMap(value as Record<string, unknown>);
@@ -193,8 +186,8 @@ export class Encoder {
 
 	#writeArray(value: unknown[]): void {
 		this.#number(value);
-		this.#recorder?.visit(value);
 		if (isSparse(value)) return this.#writeSparse(value);
+		this.#recorder?.visit(value);
 		this.#arrayHeader(value.length);
 		this.#writeElements(value);
 	}
@@ -225,9 +218,10 @@ export class Encoder {
 
 	#writeSparse(value: unknown[]): void {
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
-		const indexes = Object.keys(value).map(Number);
-		const found = indexes.findIndex((index) => !(index < value.length));
-		if (found >= 0) indexes.length = found;
+		const keys = Object.keys(value);
+		// Indexes come first, in order; other properties of an array are not stored.
+		const end = keys.findIndex((key) => !(Number(key) < value.length));
+		const indexes = (end < 0 ? keys : keys.slice(0, end)).map(Number);
 		this.#tagged(TAG.sparse, 1 + indexes.length * 2);
 		this.#writeNumber(value.length);
 		for (const index of indexes) {
@@ -241,10 +235,9 @@ export class Encoder {
 		const number = this.#number(value);
 		const registered = this.#classes.describe(value);
 		const described = registered === undefined ? describeInstance(value) : undefined;
-		if (described?.madeFrom !== undefined) for (const source of described.madeFrom) this.#recorder?.visit(source);
-		else if (this.#recorder !== undefined) this.#recorder.isWhole = false;
+		if (this.#recorder !== undefined) record(this.#recorder, value, described?.dependsOn);
 		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
-		if (described !== undefined) return this.#writeFields(described.tag, described.fields);
+		if (described !== undefined) return this.#writeDescribed(described);
 		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
 		if (value instanceof Uint8Array && !isBuffer(value)) return this.#writeBin(value);
 		if (value instanceof Date) return this.#writeDate(value);
@@ -278,8 +271,8 @@ export class Encoder {
 
 	/** As JSON does it, an object is asked only once what should be stored in its place. */
 	#writeStandIn(stand: object): void {
-		if (Array.isArray(stand) || isPlain(stand) || isBuiltIn(stand) || describeInstance(stand) !== undefined)
-			return this.#write(stand);
+		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && describeInstance(stand) === undefined;
+		if (!isForeign || this.#classes.has(stand)) return this.#write(stand);
 		this.#number(stand);
 		this.#writeMap(stand as Record<string, unknown>);
 	}
@@ -288,7 +281,8 @@ export class Encoder {
 	#writeError(error: Error): void {
 		const own: Record<string, unknown> = {};
 		for (const key of Object.keys(error)) defineKey(own, key, (error as never)[key]);
-		const fields: unknown[] = [error.constructor?.name, error.name, error.message, error.stack, own];
+		const type = Object.getPrototypeOf(error).constructor?.name;
+		const fields: unknown[] = [type, error.name, error.message, stackOf(error), own];
 		const hasErrors = error instanceof AggregateError && isHidden(error, "errors");
 		if (isHidden(error, "cause")) fields.push(error.cause);
 		else if (hasErrors) fields.push(undefined);
@@ -302,7 +296,19 @@ export class Encoder {
 		if (isBuffer(value)) return this.#writeFields(TAG.nodeBuffer, [bytes]);
 		// An array of bytes from another realm has the right name, but is not an instance of our class.
 		if (nameOf(value) === "Uint8Array") return this.#writeBin(bytes);
-		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.findIndex((name) => name === nameOf(value)), bytes]);
+		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value) as never), bytes]);
+	}
+
+	/** A record that was made to describe an instance is nobody else's: what it depends on was noted. */
+	#writeDescribed({ tag, fields, dependsOn }: Description): void {
+		if (dependsOn === undefined) return this.#writeFields(tag, fields);
+		const [name, record] = fields as [string, Record<string, unknown>];
+		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
+		this.#tagged(tag, fields.length);
+		this.#writeString(name);
+		this.#number(record);
+		this.#writeMap(record);
+		this.#depth--;
 	}
 
 	#writeFields(tag: number, fields: readonly unknown[]): void {
@@ -329,6 +335,8 @@ export class Encoder {
 
 	#writeRef(number: number): void {
 		this.#hasRefs = true;
+		// The number depends on what comes before.
+		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		this.#reserve(6);
 		this.#bytes[this.#at++] = 0xd6;
 		this.#bytes[this.#at++] = EXT_REF;
@@ -529,58 +537,22 @@ function isPlain(value: unknown): boolean {
 	return prototype === Object.prototype || prototype === null;
 }
 
-function isBuffer(value: ArrayBufferView): boolean {
-	return typeof Buffer !== "undefined" && Buffer.isBuffer(value);
+function record(recorder: Recorder, instance: object, dependsOn: readonly object[] | undefined): void {
+	if (dependsOn === undefined) recorder.isWhole = false;
+	else for (const source of [instance, ...dependsOn]) recorder.visit(source);
 }
 
-function isBinary(value: object): value is ArrayBufferView | ArrayBuffer {
-	if (value instanceof ArrayBuffer) return true;
-	if (!ArrayBuffer.isView(value)) return false;
-	return (
-		isBuffer(value) || nameOf(value) === "Uint8Array" || (TYPED_ARRAYS as readonly unknown[]).includes(nameOf(value))
-	);
+function hasToJson(value: unknown): boolean {
+	return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
-function nameOf(value: ArrayBufferView): unknown {
-	return value[Symbol.toStringTag as never];
-}
-
-/** Classes of the language whose instances come back as such. */
-const BUILT_INS: readonly (new (...args: never[]) => object)[] = [Map, Set, Date, RegExp, URL, Error];
-
-function isBuiltIn(value: object): boolean {
-	return isBinary(value) || BUILT_INS.some((type) => value instanceof type);
-}
-
-/** An instance of a class that extends one of the language's, and would come back as one of those. */
-function isOddBuiltIn(value: object): boolean {
-	if (Array.isArray(value)) return true;
-	if (!isBuiltIn(value) || value instanceof Error) return false;
-	const type = Object.getPrototypeOf(value).constructor;
-	return !isNative(type);
-}
-
-function isNative(type: unknown): boolean {
-	return (
-		BUILT_INS.includes(type as never) ||
-		type === ArrayBuffer ||
-		type === globalThis.Buffer ||
-		(TYPED_ARRAYS as readonly string[])
-			.concat("Uint8Array")
-			.some((name) => type === (globalThis as Record<string, unknown>)[name])
-	);
-}
-
-/** A primitive value for the object that wraps it. */
-function unboxed(value: unknown): unknown {
-	const isBoxed =
-		value instanceof Number || value instanceof String || value instanceof Boolean || value instanceof BigInt;
-	return isBoxed ? value.valueOf() : value;
-}
-
-/** True if it is the object's own, but not to be found among its keys. */
-function isHidden(value: object, key: string): boolean {
-	return Object.getOwnPropertyDescriptor(value, key)?.enumerable === false;
+/** A stack is put into words when it is first looked at, by code that the application can replace. */
+function stackOf(error: Error): unknown {
+	try {
+		return error.stack;
+	} catch {
+		return undefined;
+	}
 }
 
 /** Sets a key that may be called `__proto__`. */
@@ -588,14 +560,15 @@ function defineKey(target: object, key: string, value: unknown): void {
 	Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
+/** True if it is the object's own, but not to be found among its keys. */
+function isHidden(value: object, key: string): boolean {
+	return Object.getOwnPropertyDescriptor(value, key)?.enumerable === false;
+}
+
 /** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
 function isSparse(value: unknown[]): boolean {
 	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
 	return false;
-}
-
-function isUnstorable(value: unknown): boolean {
-	return typeof value === "function" || typeof value === "symbol";
 }
 
 /** Something that strict mode does not store. */
@@ -635,32 +608,4 @@ export class UnserializableError extends CheckpointError {
 		this.path = path;
 		this.reason = reason;
 	}
-}
-
-/** The shortest way to an object, function or symbol. */
-function findPath(root: unknown, wanted: unknown): string | undefined {
-	const paths = new Map<unknown, string>([[root, ""]]);
-	// What is added on the way is visited too, in its turn.
-	for (const [value, path] of paths) {
-		if (value === wanted) return path;
-		for (const [step, member] of membersOf(value)) if (!paths.has(member)) paths.set(member, path + step);
-	}
-	return undefined;
-}
-
-function membersOf(value: unknown): [step: string, member: unknown][] {
-	if (typeof value !== "object" || value === null) return [];
-	const members: [string, unknown][] = [];
-	if (value instanceof Map)
-		for (const [i, [key, item]] of [...value].entries())
-			members.push([`.keys()[${i}]`, key], [`[${quote(key)}]`, item]);
-	if (value instanceof Set) for (const [i, item] of [...value].entries()) members.push([`[${i}]`, item]);
-	for (const key of Object.keys(value)) members.push([stepTo(value, key), (value as Record<string, unknown>)[key]]);
-	if (value instanceof Error) members.push([".cause", value.cause], [".errors", (value as AggregateError).errors]);
-	return members.filter(([, member]) => typeof member === "object" || isUnstorable(member));
-}
-
-function stepTo(value: object, key: string): string {
-	if (Array.isArray(value)) return `[${key}]`;
-	return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

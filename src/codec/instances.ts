@@ -17,6 +17,7 @@ import {
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
 import { DeltaSnapshot, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
+import { isRecord } from "./built-ins.ts";
 import { TAG } from "./wire.ts";
 
 type Fields = Record<string, unknown>;
@@ -33,23 +34,25 @@ function messageKind(name: string, type: new (fields: never) => object): Instanc
 	return { name, type, describe: describeMessage, make: (fields) => new type(fields as never) };
 }
 
+const MESSAGES = {
+	AIMessage,
+	AIMessageChunk,
+	ChatMessage,
+	ChatMessageChunk,
+	FunctionMessage,
+	FunctionMessageChunk,
+	HumanMessage,
+	HumanMessageChunk,
+	RemoveMessage,
+	SystemMessage,
+	SystemMessageChunk,
+	ToolMessage,
+	ToolMessageChunk,
+};
+
 /** The closed set of classes that stored bytes can name. */
 const KINDS: readonly InstanceKind[] = [
-	...Object.entries({
-		AIMessage,
-		AIMessageChunk,
-		ChatMessage,
-		ChatMessageChunk,
-		FunctionMessage,
-		FunctionMessageChunk,
-		HumanMessage,
-		HumanMessageChunk,
-		RemoveMessage,
-		SystemMessage,
-		SystemMessageChunk,
-		ToolMessage,
-		ToolMessageChunk,
-	}).map(([name, type]) => messageKind(name, type as new (fields: never) => object)),
+	...Object.entries(MESSAGES).map(([name, type]) => messageKind(name, type as new (fields: never) => object)),
 	{
 		name: "Document",
 		type: Document,
@@ -80,11 +83,17 @@ const KINDS: readonly InstanceKind[] = [
 const kindByName: ReadonlyMap<string, InstanceKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
 const kindByType = new WeakMap<object, InstanceKind | null>();
 
+function givenTo({ lc_kwargs }: Fields): Fields {
+	return (lc_kwargs ?? {}) as Fields;
+}
+
 /** What a message was built from, as it is now: constructor arguments, and fields set since. */
 function describeMessage(message: Fields): Fields {
 	const fields: Fields = {};
-	const given = message.lc_kwargs as Fields;
-	for (const key of Object.keys(given)) fields[key] = key in message ? message[key] : given[key];
+	const given = givenTo(message);
+	// An argument called `__proto__` is of no use to a message, and would not be an argument here.
+	for (const key of Object.keys(given))
+		if (key !== "__proto__") fields[key] = key in message ? message[key] : given[key];
 	for (const key of Object.keys(message))
 		if (message[key] !== undefined && !(key in fields) && key !== "type" && !key.startsWith("lc_"))
 			fields[key] = message[key];
@@ -92,59 +101,124 @@ function describeMessage(message: Fields): Fields {
 }
 
 /** How an instance of a known class is written. */
-interface Description {
+export interface Description {
 	readonly tag: number;
 	readonly fields: readonly unknown[];
-	/** The objects whose own properties say it all, if that can be said. */
-	readonly madeFrom?: readonly object[] | undefined;
+	/** The objects besides the instance whose own properties say it all, if that can be said. */
+	readonly dependsOn?: readonly object[] | undefined;
 }
 
 /** The description of an instance of a known class, `undefined` for any other object. */
 export function describeInstance(value: object): Description | undefined {
 	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
-	const type = value.constructor as object | undefined;
+	const type = Object.getPrototypeOf(value)?.constructor as object | undefined;
 	if (typeof type !== "function") return undefined;
 	let kind = kindByType.get(type);
 	if (kind === undefined) {
 		kind = findKind(value);
 		kindByType.set(type, kind);
 	}
-	if (kind === null) return isLoadable(value) ? { tag: TAG.loadable, fields: [JSON.stringify(value)] } : undefined;
-	const madeFrom = kind.describe === describeMessage ? [value, (value as Fields).lc_kwargs as object] : undefined;
-	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)], madeFrom };
+	if (kind === null) {
+		const json = toLoadableJson(value);
+		return json === undefined ? undefined : { tag: TAG.loadable, fields: [json] };
+	}
+	const dependsOn = kind.describe === describeMessage ? [givenTo(value as Fields)] : undefined;
+	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)], dependsOn };
 }
 
 /**
- * Modules of @langchain/core whose serializable classes are rebuilt by its own loader: building blocks of chains. Models,
- * tracers, tools and whatever else could act on the world when it is built are not among them.
+ * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by the modules
+ * they are in and the names that they go by there. Models, tracers, tools and whatever else could act on the world when it is built are not among them.
  */
-const LOADABLE: ReadonlySet<unknown> = new Set(["prompts", "output_parsers", "runnables", "example_selectors"]);
+const LOADABLE: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
+	[
+		"prompts",
+		new Set([
+			"AIMessagePromptTemplate",
+			"ChatMessagePromptTemplate",
+			"ChatPromptTemplate",
+			"DictPromptTemplate",
+			"FewShotChatMessagePromptTemplate",
+			"FewShotPromptTemplate",
+			"HumanMessagePromptTemplate",
+			"ImagePromptTemplate",
+			"MessagesPlaceholder",
+			"PipelinePromptTemplate",
+			"PromptTemplate",
+			"StructuredPrompt",
+			"SystemMessagePromptTemplate",
+		]),
+	],
+	[
+		"output_parsers",
+		new Set([
+			"BytesOutputParser",
+			"CommaSeparatedListOutputParser",
+			"CustomListOutputParser",
+			"JsonOutputParser",
+			"MarkdownListOutputParser",
+			"NumberedListOutputParser",
+			"StrOutputParser",
+			"XMLOutputParser",
+		]),
+	],
+	[
+		"runnables",
+		new Set([
+			"RouterRunnable",
+			"RunnableAssign",
+			"RunnableBinding",
+			"RunnableBranch",
+			"RunnableEach",
+			"RunnableMap",
+			"RunnableParallel",
+			"RunnablePassthrough",
+			"RunnablePick",
+			"RunnableRetry",
+			"RunnableSequence",
+			"RunnableWithFallbacks",
+		]),
+	],
+	["messages", new Set(Object.keys(MESSAGES))],
+]);
 
-function isLoadable(value: object): boolean {
+/** JSON from which LangChain makes the object again; `undefined` if there is none. */
+function toLoadableJson(value: object): string | undefined {
 	const { lc_serializable, lc_namespace } = value as Fields;
-	return (
-		lc_serializable === true &&
-		Array.isArray(lc_namespace) &&
-		lc_namespace[0] === "langchain_core" &&
-		LOADABLE.has(lc_namespace[1])
-	);
+	if (lc_serializable !== true || !Array.isArray(lc_namespace) || lc_namespace[0] !== "langchain_core")
+		return undefined;
+	try {
+		const json = JSON.stringify(value);
+		return isLoadable(JSON.parse(json)) ? json : undefined;
+	} catch {
+		// What it holds has no JSON.
+		return undefined;
+	}
 }
 
-/** Builds a LangChain object from its JSON, if every class it names is in the closed set. */
+/**
+ * Builds a LangChain object from its JSON, if every class it names is in the closed set. Some objects, such as prompts
+ * with values filled in, have JSON that LangChain itself refuses: they come back as the data that it is.
+ */
 export async function loadInstance(json: unknown): Promise<unknown> {
-	if (typeof json !== "string" || !namesOnlyLoadable(JSON.parse(json)))
+	if (typeof json !== "string" || !isLoadable(JSON.parse(json)))
 		throw new CheckpointError("CORRUPT", "A stored LangChain object names a class that is not in the closed set.");
 	const { load } = await import("@langchain/core/load");
-	return load(json);
+	return load(json).catch(() => JSON.parse(json));
+}
+
+/** A record of a class in the closed set, with nothing in it that LangChain would take for a record of another kind. */
+function isLoadable(value: unknown): boolean {
+	return typeof value === "object" && value !== null && "lc" in value && namesOnlyLoadable(value);
 }
 
 function namesOnlyLoadable(value: unknown): boolean {
 	if (typeof value !== "object" || value === null) return true;
-	const { lc, id } = value as Fields;
+	const { lc, type, id } = value as Fields;
+	if (Object.hasOwn(value, "__lc_escaped__")) return Object.keys(value).length === 1;
 	if (lc !== undefined) {
-		const [root, module, ...rest] = Array.isArray(id) ? id : [];
-		const isMessage = module === "messages" && kindByName.has(rest.at(-1));
-		if (root !== "langchain_core" || !(LOADABLE.has(module) || isMessage)) return false;
+		if (lc !== 1 || type !== "constructor" || !Array.isArray(id)) return false;
+		if (id[0] !== "langchain_core" || !LOADABLE.get(id[1])?.has(id.at(-1))) return false;
 	}
 	return Object.values(value).every(namesOnlyLoadable);
 }
@@ -157,8 +231,9 @@ function findKind(value: object): InstanceKind | null {
 		const exact = KINDS.find((kind) => kind.type === type);
 		if (exact !== undefined) return exact;
 		// A second copy of @langchain/core in the process has classes of its own with the same names.
-		if ((value as Fields).lc_serializable === true && Object.hasOwn(type, "lc_name")) {
-			const named = kindByName.get(type.lc_name?.() ?? "");
+		const { lc_serializable, lc_namespace } = value as Fields;
+		if (lc_serializable === true && Array.isArray(lc_namespace) && lc_namespace[0] === "langchain_core") {
+			const named = kindByName.get(Object.hasOwn(type, "lc_name") ? (type.lc_name?.() ?? "") : type.name);
 			if (named !== undefined) return named;
 		}
 		prototype = Object.getPrototypeOf(prototype);
@@ -168,8 +243,30 @@ function findKind(value: object): InstanceKind | null {
 
 /** Builds an instance of a known class; `undefined` if the name is not one of them. */
 export function makeInstance(name: unknown, fields: unknown): object | undefined {
-	if (typeof name !== "string" || typeof fields !== "object" || fields === null) return undefined;
-	return kindByName.get(name)?.make(fields as Fields);
+	if (typeof name !== "string" || !isRecord(fields) || !textsOf(fields).every(isBounded)) return undefined;
+	return kindByName.get(name)?.make(fields);
+}
+
+/** What LangChain makes text of when it builds an instance, whatever it is. */
+function textsOf({ pageContent, tool_call_chunks, additional_kwargs }: Fields): unknown[] {
+	const chunks = Array.isArray(tool_call_chunks) ? tool_call_chunks : [];
+	const raw = (additional_kwargs as Fields | undefined)?.tool_calls;
+	const calls = Array.isArray(raw) ? raw : [];
+	return [pageContent, ...chunks.map((chunk) => chunk?.args), ...calls.map((call) => call?.function?.arguments)];
+}
+
+/** Far more than anything that should be text has, and little enough to be gone through. */
+const MOST_PARTS = 10_000;
+
+/** An array of arrays that hold each other many times over has text without end, though its bytes are few. */
+function isBounded(value: unknown): boolean {
+	const parts = [value];
+	for (const part of parts) {
+		if (typeof part !== "object" || part === null || isRecord(part)) continue;
+		if (!Array.isArray(part) || parts.length + part.length > MOST_PARTS) return false;
+		parts.push(...part);
+	}
+	return true;
 }
 
 export function makeDeltaSnapshot(value: unknown): DeltaSnapshot {
