@@ -19,22 +19,38 @@ export class ElementMemos {
 	/** Begins with a value. */
 	begin(): void {
 		this.#pass++;
+		this.#clear();
+	}
+
+	/** Lets go of the members of a value, which may be all that holds them. */
+	#clear(): void {
 		for (const memos of [this.#used, this.#usedTwice, this.#made]) memos.clear();
 	}
 
 	/** What is remembered of a member, if it is still true. */
 	find(member: object): Memo | undefined {
 		const memo = this.#known.get(member);
-		if (!(memo instanceof Memo) || !memo.isCurrent()) return undefined;
+		if (!(memo instanceof Memo)) return undefined;
+		if (!memo.isCurrent()) {
+			// What changes in place will do so again, and is not worth the trouble.
+			this.#known.set(member, "never");
+			return undefined;
+		}
 		(this.#used.has(memo) ? this.#usedTwice : this.#used).add(memo);
 		return memo;
 	}
 
-	/** Whether it is worth while to note what a member holds. */
-	shouldRecord(member: object): boolean {
-		const known = this.#known.get(member);
-		if (known === undefined) this.#known.set(member, "met");
-		return known !== undefined && known !== "never";
+	/** Whether a member was there before, in any value. */
+	meet(member: unknown): boolean {
+		if (typeof member !== "object" || member === null) return false;
+		if (this.#known.has(member)) return true;
+		this.#known.set(member, "met");
+		return false;
+	}
+
+	/** Whether a member can be remembered, as far as is known. */
+	canRecord(member: object): boolean {
+		return this.#known.get(member) !== "never";
 	}
 
 	/** Keeps what was recorded while a member was encoded. */
@@ -53,13 +69,23 @@ export class ElementMemos {
 	 */
 	end(written: ReadonlyMap<object, number>): boolean {
 		const shared = this.#usedTwice;
-		// Members that were last together in one value had nothing in common, and did not change since.
-		const isFamiliar = new Set([...this.#used].map(({ pass }) => pass)).size <= 1;
-		if (!isFamiliar) this.#findShared(written, shared);
+		if (!this.#wereTogether()) this.#findShared(written, shared);
 		else for (const memo of this.#used) if (memo.hasAny(written)) shared.add(memo);
 		for (const { member } of shared) this.#known.set(member, "never");
 		for (const memos of [this.#used, this.#made]) for (const memo of memos) memo.pass = this.#pass;
-		return shared.size === 0;
+		const isRight = shared.size === 0;
+		this.#clear();
+		return isRight;
+	}
+
+	/** Whether all were last used for one value: then they had nothing in common, and did not change since. */
+	#wereTogether(): boolean {
+		let pass: number | undefined;
+		for (const memo of this.#used) {
+			if (memo.pass !== (pass ?? memo.pass)) return false;
+			pass = memo.pass;
+		}
+		return true;
 	}
 
 	#findShared(written: ReadonlyMap<object, number>, shared: Set<Memo>): void {
@@ -91,38 +117,39 @@ export class Memo {
 
 	isCurrent(): boolean {
 		const held = this.#held;
-		for (let i = 0; i < held.length; ) {
-			const object = held[i] as object;
-			const keys = held[i + 1] as readonly string[] | number;
-			const start = i + 2;
-			i = typeof keys === "number" ? start + keys : start + keys.length;
-			if (
-				!(typeof keys === "number"
-					? isSameArray(object as unknown[], held, start, i)
-					: isSameObject(object, keys, held, start))
-			)
-				return false;
+		for (let i = 0; i < held.length; i = nextIn(held, i)) {
+			const [object, keys] = [held[i] as object, held[i + 1] as Keys];
+			const isSame =
+				typeof keys === "number"
+					? isSameArray(object as unknown[], held, i + 2, keys)
+					: isSameObject(object, keys, held, i + 2);
+			if (!isSame) return false;
 		}
 		return true;
 	}
 
 	hasAny(objects: ReadonlyMap<object, number>): boolean {
-		return this.objects().some((object) => objects.has(object));
+		const held = this.#held;
+		for (let i = 0; i < held.length; i = nextIn(held, i)) if (objects.has(held[i] as object)) return true;
+		return false;
 	}
 
 	objects(): object[] {
 		const objects: object[] = [];
-		for (let i = 0; i < this.#held.length; ) {
-			objects.push(this.#held[i] as object);
-			const keys = this.#held[i + 1] as readonly string[] | number;
-			i += 2 + (typeof keys === "number" ? keys : keys.length);
-		}
+		for (let i = 0; i < this.#held.length; i = nextIn(this.#held, i)) objects.push(this.#held[i] as object);
 		return objects;
 	}
 }
 
 /** Objects and what they held: `object, keys, values...`, or `array, length, elements...`, one after the other. */
 type Held = readonly unknown[];
+type Keys = readonly string[] | number;
+
+/** Where the object after the one at `i` is. */
+function nextIn(held: Held, i: number): number {
+	const keys = held[i + 1] as Keys;
+	return i + 2 + (typeof keys === "number" ? keys : keys.length);
+}
 
 /** Notes what is looked at while a member is encoded. */
 export class Recorder {
@@ -161,8 +188,8 @@ function isSameObject(object: object, keys: readonly string[], held: Held, start
 	return i === keys.length;
 }
 
-function isSameArray(array: readonly unknown[], held: Held, start: number, end: number): boolean {
-	if (array.length !== end - start) return false;
+function isSameArray(array: readonly unknown[], held: Held, start: number, length: number): boolean {
+	if (array.length !== length) return false;
 	for (let i = 0; i < array.length; i++)
 		if (!Object.is(array[i], held[start + i]) || (array[i] === undefined && !(i in array))) return false;
 	return true;

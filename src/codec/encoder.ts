@@ -24,6 +24,9 @@ const MOST_KEPT_BYTES = 8 * 1024 * 1024;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
 
+/** So many elements are taken to be new, or not to be, when the first of them is. */
+const MET_TOGETHER = 16;
+
 const utf8 = new TextEncoder();
 
 /** Buffer's own way to write text is several times as quick, but is not everywhere. */
@@ -37,7 +40,7 @@ function allocate(bytes: number): Uint8Array {
 }
 
 /**
- * Turns values into bytes, in the format that FORMAT describes (see wire.ts).
+ * Turns values into bytes, in the format that FORMAT.md describes.
  *
  * The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
@@ -98,13 +101,14 @@ export class Encoder {
 		if (Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value)) {
 			layout = LAYOUT.array;
 			this.#number(value);
-			for (let i = 0; i < value.length; i++) this.#writeMember(value[i]);
+			this.#writeElementsOfTop(value);
 		} else if (isPlain(value) && !hasToJson(value)) {
 			layout = LAYOUT.object;
 			this.#number(value as object);
 			for (const key of this.#storedKeys(value as Record<string, unknown>)) {
+				const member = (value as Record<string, unknown>)[key];
 				this.#writeString(key);
-				this.#writeMember((value as Record<string, unknown>)[key]);
+				this.#writeMember(member, this.#usesMemos && this.#memos.meet(member));
 			}
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
@@ -119,12 +123,25 @@ export class Encoder {
 		if (this.#seen.size > 0) this.#seen = new Map();
 	}
 
-	/** Writes an element or property of the top, from memory if it is as it was when it was written before. */
-	#writeMember(value: unknown): void {
+	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
+	#writeElementsOfTop(value: unknown[]): void {
+		let isKnown = false;
+		for (let i = 0; i < value.length; i++) {
+			if (i % MET_TOGETHER === 0) isKnown = this.#usesMemos && this.#memos.meet(value[i]);
+			this.#writeMember(value[i], isKnown);
+		}
+	}
+
+	/**
+	 * Writes an element or property of the top, from memory if it is as it was when it was written before.
+	 *
+	 * @param isKnown whether it was there before, so that it is worth while to remember it
+	 */
+	#writeMember(value: unknown, isKnown: boolean): void {
 		if (!this.#usesMemos || typeof value !== "object" || value === null) return this.#write(value);
 		const memo = this.#memos.find(value);
 		if (memo !== undefined) return this.#writeMemo(memo);
-		if (!this.#memos.shouldRecord(value)) return this.#write(value);
+		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
 		const start = this.#at;
 		const count = this.#count;
 		const recorder = new Recorder();

@@ -232,6 +232,7 @@ export class MemoryStorage implements Storage {
 		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
 		for (const row of batch.deltaBases ?? []) addNamespace(thread, row.ns).addDeltaBase(row);
 		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
+		if (replaced) thread.stamp = batch.fresh;
 		return { family, stamp: thread.stamp, replaced };
 	}
 

@@ -136,8 +136,9 @@ export class SealedStorage implements Storage {
 		);
 		const [first] = writes;
 		if (first === undefined || !mayBeDropped.includes(true)) return;
-		const stored = (await this.#inner.getWrites([first])).map(({ value }) => Buffer.from(value as Uint8Array));
-		const isStored = ({ value }: NewWrite) => stored.some((bytes) => bytes.equals(value as Uint8Array));
+		const stored = (await this.#inner.getWrites([first])).filter(({ value }) => typeof value !== "number");
+		const isStored = ({ value }: NewWrite) =>
+			stored.some((row) => Buffer.compare(row.value as Uint8Array, value as Uint8Array) === 0);
 		const dropped = writes.filter((_, i) => mayBeDropped[i] && !isStored(sealed[i] as NewWrite));
 		await this.#inner.removeBlobs(
 			family,
@@ -208,17 +209,17 @@ export class SealedStorage implements Storage {
 	/**
 	 * Seals every row again that is not under the current key, a batch at a time. Rows that change meanwhile are sealed
 	 * by whoever changes them. Can be stopped and started again at any time: what is done is not sealed twice. Rows that
-	 * can't be opened are left for last, and the first of them is thrown.
+	 * can't be opened stay as they are; at the end it throws what was wrong with the first of them.
 	 */
 	async *rotate(): AsyncGenerator<{ threadId: string; rows: number }> {
 		if (!this.#sealer.encrypts)
 			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
-		const failures: unknown[] = [];
+		const failed: { first?: unknown } = {};
 		const families = new Set<number>();
 		for await (const thread of this.#threads()) {
 			let rows = 0;
 			for await (const page of this.#storedPages(thread, !families.has(thread.family))) {
-				const replacements = page.flatMap((row) => this.#sealAgain(row, failures));
+				const replacements = page.flatMap((row) => this.#sealAgain(row, failed));
 				for (let i = 0; i < replacements.length; i += BATCH_ROWS)
 					rows += await this.#inner.replaceBytes(replacements.slice(i, i + BATCH_ROWS));
 				// A backend may answer without ever waiting: others want to work too.
@@ -227,16 +228,16 @@ export class SealedStorage implements Storage {
 			families.add(thread.family);
 			yield { threadId: thread.threadId, rows };
 		}
-		if (failures.length > 0) throw failures[0];
+		if (failed.first !== undefined) throw failed.first;
 	}
 
-	#sealAgain([row, identity]: StoredRow, failures: unknown[]): Replacement[] {
+	#sealAgain([row, identity]: StoredRow, failed: { first?: unknown }): Replacement[] {
 		try {
 			if (!this.#sealer.isOutdated(row.from, identity)) return [];
 			const value = this.#sealer.openValue(row.from, identity);
 			return [{ ...row, to: this.#sealer.sealValue(value, identity) as Uint8Array }];
 		} catch (error) {
-			failures.push(error);
+			failed.first ??= error;
 			return [];
 		}
 	}

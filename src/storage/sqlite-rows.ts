@@ -52,15 +52,22 @@ export interface SqlThread {
 	head: string | null;
 }
 
-/** Answers whether it took the place of another. */
-export function putCheckpoint(sql: Statements, thread: SqlThread, row: CheckpointRow, now: number): boolean {
+/** Answers the thread's stamp, which is `fresh` if the row took the place of another. */
+export function putCheckpoint(
+	sql: Statements,
+	thread: SqlThread,
+	row: CheckpointRow,
+	fresh: number,
+	now: number,
+): number {
 	const { ns, id } = row;
 	const added = addCheckpoint(sql, thread.pk, row);
 	if (added === 0)
 		sql.updateCheckpoint.run(row.runId ?? null, row.source ?? null, row.step ?? null, row.head, thread.pk, ns, id);
 	const isHead = ns === "" && (thread.head === null || compareIds(thread.head, id) < 0);
-	sql.touchThread.run(now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
-	return added === 0;
+	const stamp = added === 0 ? fresh : thread.stamp;
+	sql.touchThread.run(stamp, now, thread.checkpoints + added, isHead ? id : thread.head, thread.pk);
+	return stamp;
 }
 
 /** Answers how many were added: none if the key is taken. */

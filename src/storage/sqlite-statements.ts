@@ -80,7 +80,7 @@ export const SQL = {
 	listThreadsAfter: `${THREAD} WHERE (updated_at, thread_id) < (?, ?) ORDER BY updated_at DESC, thread_id DESC LIMIT ?`,
 	insertThread: `INSERT INTO delta_thread (thread_id, family, stamp, created_at, updated_at, checkpoints)
 		VALUES (?, ?, ?, ?, ?, 0)`,
-	touchThread: "UPDATE delta_thread SET updated_at = ?, checkpoints = ?, head = ? WHERE pk = ?",
+	touchThread: "UPDATE delta_thread SET stamp = ?, updated_at = ?, checkpoints = ?, head = ? WHERE pk = ?",
 	restamp: `UPDATE delta_thread SET stamp = ?,
 		checkpoints = (SELECT count(*) FROM delta_checkpoint WHERE thread = delta_thread.pk),
 		head = (SELECT max(id) FROM delta_checkpoint WHERE thread = delta_thread.pk AND ns = '') WHERE pk = ?`,

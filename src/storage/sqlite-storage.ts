@@ -218,8 +218,9 @@ export class SqliteStorage implements Storage {
 			for (const { id, base, type, data } of batch.blobs)
 				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
 			for (const row of batch.deltaBases ?? []) putBase(sql, thread.pk, row);
-			const replaced = batch.checkpoint !== undefined && putCheckpoint(sql, thread, batch.checkpoint, batch.now);
-			return { family: thread.family, stamp: thread.stamp, replaced };
+			const { checkpoint, fresh, now } = batch;
+			const stamp = checkpoint === undefined ? thread.stamp : putCheckpoint(sql, thread, checkpoint, fresh, now);
+			return { family: thread.family, stamp, replaced: checkpoint !== undefined && stamp !== thread.stamp };
 		});
 	}
 

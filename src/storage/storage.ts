@@ -67,7 +67,7 @@ export interface ThreadRow {
 	readonly threadId: string;
 	/** Threads of one family may refer to the same blobs: a copy joins the family of its source. */
 	readonly family: number;
-	/** Changes whenever one of the thread's checkpoints is deleted; never repeats. */
+	/** Changes whenever one of the thread's checkpoints is deleted or replaced; never repeats. */
 	readonly stamp: number;
 	readonly createdAt: number;
 	readonly updatedAt: number;
@@ -91,7 +91,7 @@ export interface PutBatch {
 	readonly threadId: string;
 	/** Refused unless the thread's stamp is this: the rows that the batch builds on may be gone. */
 	readonly stamp?: number | undefined;
-	/** Family and stamp of the thread if this batch creates it. */
+	/** Family and stamp of the thread if this batch creates it; its stamp if the batch replaces a checkpoint. */
 	readonly fresh: number;
 	readonly now: number;
 	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */

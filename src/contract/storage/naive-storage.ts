@@ -48,6 +48,7 @@ export class NaiveStorage {
 		const next = older === undefined ? checkpoint : { ...checkpoint, parentId: older.parentId };
 		this.#rows = [...this.#rows.filter((one) => one !== older), next];
 		thread.updatedAt = now;
+		if (older !== undefined) thread.stamp = fresh;
 		return { family, stamp: thread.stamp, replaced: older !== undefined };
 	}
 

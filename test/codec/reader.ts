@@ -1,0 +1,180 @@
+/**
+ * A reader of the stored format, written from `src/codec/FORMAT.md` alone: it uses nothing of the package. What is told
+ * apart by a tag is answered as `{ tag, fields }`.
+ */
+import { createDecipheriv } from "node:crypto";
+import { inflateRawSync } from "node:zlib";
+
+export class Tagged {
+	readonly tag: number;
+	readonly fields: unknown[] = [];
+	constructor(tag: number) {
+		this.tag = tag;
+	}
+}
+
+class ValueReader {
+	readonly #bytes: Buffer;
+	readonly #objects: unknown[] = [];
+	#at = 1;
+
+	constructor(bytes: Uint8Array) {
+		this.#bytes = Buffer.from(bytes);
+	}
+
+	readTop(): unknown {
+		const layout = (this.#bytes[0] as number) & 0x0f;
+		if (layout === 0) return this.#read();
+		const array: unknown[] = [];
+		const object: Record<string, unknown> = {};
+		this.#objects.push(layout === 1 ? array : object);
+		while (this.#at < this.#bytes.length)
+			if (layout === 1) array.push(this.#read());
+			else object[this.#read() as string] = this.#read();
+		return layout === 1 ? array : object;
+	}
+
+	#read(): unknown {
+		const head = this.#uint(1);
+		if (head < 0x80) return head;
+		if (head < 0x90) return this.#readMap(head & 15);
+		if (head < 0xa0) return this.#readArray(head & 15);
+		if (head < 0xc0) return this.#take(head & 31).toString();
+		if (head >= 0xe0) return head - 256;
+		const [kind, size] = HEADS[head] ?? ["unknown", 0];
+		if (kind === "float") return this.#take(8).readDoubleBE();
+		if (kind === "constant") return [null, undefined, false, true][head - 0xc0];
+		if (kind === "fixext") return this.#readExtension(size);
+		const number = this.#uint(size);
+		if (kind === "int") return head === 0xd2 ? number | 0 : number;
+		if (kind === "text") return this.#take(number).toString();
+		if (kind === "bin") return this.#number(new Uint8Array(this.#take(number)));
+		if (kind === "array") return this.#readArray(number);
+		if (kind === "map") return this.#readMap(number);
+		if (kind === "ext") return this.#readExtension(number);
+		throw new Error(`no such head: ${head}`);
+	}
+
+	#readArray(length: number): unknown {
+		const tag =
+			this.#bytes[this.#at] === 0xd4 && this.#bytes[this.#at + 1] === 4 ? this.#bytes[this.#at + 2] : undefined;
+		if (length === 0 || tag === undefined) {
+			const array = this.#number<unknown[]>([]);
+			while (array.length < length) array.push(this.#read());
+			return array;
+		}
+		this.#at += 3;
+		if (tag === 10) return Buffer.from(this.#read() as Uint8Array).toString("utf16le");
+		const tagged = this.#number(new Tagged(tag));
+		while (tagged.fields.length < length - 1) tagged.fields.push(this.#read());
+		return tagged;
+	}
+
+	#readMap(length: number): Record<string, unknown> {
+		const object = this.#number<Record<string, unknown>>({});
+		for (let i = 0; i < length; i++) object[this.#read() as string] = this.#read();
+		return object;
+	}
+
+	#readExtension(length: number): unknown {
+		const type = this.#uint(1);
+		const data = this.#take(length);
+		if (type === 0) return data[0] === 0 ? undefined : -0;
+		if (type === 1) return this.#number(new Date(data.readDoubleBE()));
+		if (type === 2) return BigInt(`0x${data.toString("hex", 1)}`) * (data[0] === 1 ? -1n : 1n);
+		if (type === 3) return this.#objects[data.readUInt32BE()];
+		throw new Error(`no such extension: ${type}`);
+	}
+
+	#number<T>(object: T): T {
+		this.#objects.push(object);
+		return object;
+	}
+
+	#uint(size: number): number {
+		return this.#take(size).readUIntBE(0, size);
+	}
+
+	#take(length: number): Buffer {
+		this.#at += length;
+		return this.#bytes.subarray(this.#at - length, this.#at);
+	}
+}
+
+const HEADS: Record<number, [kind: string, size: number]> = {
+	...Object.fromEntries([0xc0, 0xc2, 0xc3].map((head) => [head, ["constant", 0]])),
+	...Object.fromEntries([1, 2, 4].map((size, i) => [0xc4 + i, ["bin", size]])),
+	...Object.fromEntries([1, 2, 4].map((size, i) => [0xd9 + i, ["text", size]])),
+	...Object.fromEntries([1, 2, 4].map((size, i) => [0xcc + i, ["int", size]])),
+	...Object.fromEntries([2, 4].map((size, i) => [0xdc + i, ["array", size]])),
+	...Object.fromEntries([2, 4].map((size, i) => [0xde + i, ["map", size]])),
+	...Object.fromEntries([1, 4, 8].map((size, i) => [[0xd4, 0xd6, 0xd7][i], ["fixext", size]])),
+	199: ["ext", 1],
+	201: ["ext", 4],
+	203: ["float", 8],
+	210: ["int", 4],
+};
+
+export function readValue(bytes: Uint8Array): unknown {
+	return new ValueReader(bytes).readTop();
+}
+
+/** The bytes that a patch makes of its base. */
+export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
+	let at = 0;
+	const number = () => {
+		let value = 0;
+		for (let scale = 1; ; scale *= 128) {
+			const byte = patch[at++] as number;
+			value += (byte & 0x7f) * scale;
+			if (byte < 0x80) return value;
+		}
+	};
+	const length = number();
+	const result: number[] = [];
+	let from = 0;
+	while (at < patch.length) {
+		const operation = number();
+		const count = Math.floor(operation / 2);
+		if (operation % 2 === 1) {
+			result.push(...patch.subarray(at, at + count));
+			at += count;
+		} else {
+			const distance = number();
+			from += distance % 2 === 0 ? distance / 2 : -(distance + 1) / 2;
+			result.push(...base.subarray(from, from + count));
+			from += count;
+		}
+	}
+	if (result.length !== length) throw new Error("a patch of another length than it says");
+	return Uint8Array.from(result);
+}
+
+/** The content of an envelope, or the id of a blob. */
+export function readEnvelope(envelope: Uint8Array, identity: unknown[], key?: Uint8Array): Uint8Array | number {
+	const flags = envelope[0] as number;
+	let content = flags & 2 ? decrypt(envelope, JSON.stringify(identity), key!) : envelope.subarray(5);
+	if ((flags & 2) === 0) {
+		const sum = crc32(content, crc32(Buffer.from(JSON.stringify(identity)), flags));
+		if (sum !== Buffer.from(envelope).readUInt32BE(1)) throw new Error("a checksum that does not fit");
+	}
+	if (flags & 1) content = inflateRawSync(content);
+	return flags & 4 ? Number(Buffer.from(content).readBigUInt64BE()) : content;
+}
+
+function decrypt(envelope: Uint8Array, identity: string, key: Uint8Array): Uint8Array {
+	const nonce = 2 + (envelope[1] as number) + 4;
+	const decipher = createDecipheriv("aes-256-gcm", key, envelope.subarray(nonce, nonce + 12));
+	decipher.setAAD(Buffer.concat([envelope.subarray(0, nonce + 12), Buffer.from(identity)]));
+	decipher.setAuthTag(envelope.subarray(-16));
+	return Buffer.concat([decipher.update(envelope.subarray(nonce + 12, -16)), decipher.final()]);
+}
+
+function crc32(bytes: Uint8Array, start: number): number {
+	let sum = ~start;
+	for (const byte of bytes) {
+		sum ^= byte;
+		for (let bit = 0; bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+	}
+	return ~sum >>> 0;
+}

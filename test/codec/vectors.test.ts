@@ -1,0 +1,158 @@
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
+import Database from "better-sqlite3";
+import { DeltaCodec } from "../../src/codec/codec.ts";
+import { applyPatches } from "../../src/engine/byte-delta.ts";
+import { unpackHead } from "../../src/engine/head.ts";
+import { unpackHistory } from "../../src/engine/history.ts";
+import { Sealer } from "../../src/seal/sealer.ts";
+import { SqliteSaver } from "../../src/sqlite.ts";
+import { CLASSES } from "./arbitraries.ts";
+import { readEnvelope, readPatch, readValue, Tagged } from "./reader.ts";
+import { assertSame } from "./same.ts";
+import { BASES, ENVELOPES, fromHex, HEADS, hex, identityOf, makeVectors, PATCHES, VALUES } from "./vector-inputs.ts";
+import vectors from "./vectors.json" with { type: "json" };
+
+type Table = keyof typeof vectors;
+const made = makeVectors();
+const stored = (table: Table, name: string) => fromHex((vectors[table] as Record<string, string>)[name]!);
+const isExact = (table: Table, name: string) => table !== "envelopes" || ENVELOPES[name]!.isExact;
+
+describe("the stored bytes", () => {
+	for (const table of Object.keys(vectors) as Table[]) {
+		it(`are written down for each of the ${table}`, () => {
+			expect(Object.keys(vectors[table])).toEqual(Object.keys(made[table]));
+		});
+
+		it.each(Object.keys(made[table]).filter((name) => isExact(table, name)))(`of ${table} are as ever: %s`, (name) => {
+			expect(made[table][name]).toBe((vectors[table] as Record<string, string>)[name]);
+		});
+	}
+
+	it.each(Object.entries(VALUES))("of values are read as ever: %s", async (name, create) => {
+		const codec = new DeltaCodec({ classes: CLASSES });
+		const back = await codec.decode({ type: undefined, bytes: stored("values", name) });
+		if (name === "an object for LangChain's loader") expect(JSON.stringify(back)).toBe(JSON.stringify(create()));
+		else assertSame(back, create());
+	});
+
+	it.each(Object.entries(HEADS))("of heads are read as ever: %s", (name, head) => {
+		expect(unpackHead(stored("heads", name))).toEqual(head);
+	});
+
+	it.each(Object.entries(BASES))("of delta bases are read as ever: %s", (name, base) => {
+		expect(unpackHistory(stored("bases", name))).toEqual(base);
+	});
+
+	it.each(Object.entries(PATCHES))("of patches are read as ever: %s", (name, [base, next]) => {
+		const [from, patch] = [new TextEncoder().encode(base), stored("patches", name)];
+		for (const result of [applyPatches(from, [patch]), readPatch(from, patch)])
+			expect(Buffer.from(result).toString()).toBe(next);
+	});
+
+	it.each(Object.entries(ENVELOPES))("of envelopes are read as ever: %s", (name, envelope) => {
+		const content = new Sealer(envelope.options).openValue(stored("envelopes", name), identityOf(envelope));
+		if (typeof envelope.content === "number") expect(content).toBe(envelope.content);
+		else expect(hex(content as Uint8Array)).toBe(hex(envelope.content));
+	});
+});
+
+/** A value without the classes that the reader tells apart by tags. */
+function plainOf(value: unknown): unknown {
+	if (value instanceof Tagged) return { tag: value.tag, fields: value.fields.map(plainOf) };
+	if (Array.isArray(value)) return value.map(plainOf);
+	if (typeof value !== "object" || value === null || value instanceof Date || ArrayBuffer.isView(value)) return value;
+	return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plainOf(item)]));
+}
+
+describe("a reader that was written from the description", () => {
+	it("reads every value, and finds the object of every reference", () => {
+		const untagged = ["booleans", "floats", "bigints", "a string", "a string with half a pair", "bytes", "dates"];
+		const more = ["an array of arrays", "an object", "an object of 16", "a string of 256 bytes", "256 bytes"];
+		const integers = Object.keys(VALUES).filter((name) => name.includes("integers"));
+		for (const name of [...untagged, ...more, ...integers])
+			assertSame(readValue(stored("values", name)), VALUES[name]!());
+		const [object, list, , half, map] = readValue(stored("values", "shared and circular objects")) as any[];
+		expect([object.self === object, object.list === list, map.fields[0] === object, half]).toEqual([
+			true,
+			true,
+			true,
+			"\ud800",
+		]);
+		expect(plainOf(readValue(stored("values", "a message")))).toEqual({
+			tag: 16,
+			fields: ["HumanMessage", { content: "hi", id: "1", additional_kwargs: {}, response_metadata: {} }],
+		});
+		for (const name of Object.keys(VALUES)) expect(() => readValue(stored("values", name))).not.toThrow();
+	});
+
+	const KEY = new Uint8Array(32).fill(5);
+
+	it.each([
+		["in clear", undefined],
+		["encrypted", KEY],
+	])("reads a database, %s", async (_, key) => {
+		const db = new Database(":memory:");
+		await using saver = new SqliteSaver(db, key && { encryption: { key } });
+		let config: object = { configurable: { thread_id: "thread" } };
+		const messages: unknown[] = [];
+		const ids: string[] = [];
+		for (let step = 0; step < 8; step++) {
+			messages.push(
+				new HumanMessage({ content: `question ${step} `.repeat(20), id: `h${step}` }),
+				new AIMessage("yes"),
+			);
+			const values = { messages: [...messages], step, text: "long text, compressed ".repeat(100) };
+			const versions = { messages: step + 1, step: step + 1, text: 1 };
+			const checkpoint = { ...emptyCheckpoint(), channel_values: values, channel_versions: versions };
+			ids.push(checkpoint.id);
+			const metadata = { source: "loop" as const, step, parents: {} };
+			config = await saver.put(
+				config,
+				checkpoint,
+				metadata,
+				step === 0 ? versions : { messages: step + 1, step: step + 1 },
+			);
+		}
+		await saver.putWrites(
+			config,
+			[
+				["messages", "small"],
+				["messages", "large ".repeat(200)],
+			],
+			"task",
+		);
+
+		const thread = key ? "thread" : null;
+		const row = db.prepare("SELECT id, ns, head FROM delta_checkpoint ORDER BY id DESC LIMIT 1").get() as any;
+		const open = (data: Uint8Array, ...identity: unknown[]) => readEnvelope(data, identity, key);
+		const readBlob = (id: number): Uint8Array => {
+			const { base, type, data } = db.prepare("SELECT base, type, data FROM delta_blob WHERE id = ?").get(id) as any;
+			const content = open(data, "blob", id, base, type) as Uint8Array;
+			return base === null ? content : readPatch(readBlob(base), content);
+		};
+		const readCell = (cell: unknown) => readValue(typeof cell === "number" ? readBlob(cell) : (cell as Uint8Array));
+
+		expect(row.id).toBe(ids.at(-1));
+		const head = readValue(open(row.head, "checkpoint", thread, row.ns, row.id) as Uint8Array) as unknown[];
+		const [v, , versions, , metadata, , ...manifest] = head;
+		expect([v, versions]).toEqual([4, { messages: 8, step: 8, text: 1 }]);
+		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });
+		const read = Object.fromEntries(
+			Array.from({ length: manifest.length / 2 }, (_, n) => [manifest[n * 2], readCell(manifest[n * 2 + 1])]),
+		) as any;
+		expect([read.step, read.text]).toEqual([7, "long text, compressed ".repeat(100)]);
+		expect(read.messages.map(({ fields }: Tagged) => [fields[0], (fields[1] as { content: string }).content])).toEqual(
+			messages.map((message: any) => [message.constructor.name, message.content]),
+		);
+		expect(db.prepare("SELECT count(*) FROM delta_blob WHERE base IS NOT NULL").pluck().get()).toBeGreaterThan(0);
+
+		const writes = db.prepare("SELECT idx, channel, type, value FROM delta_write ORDER BY idx").all() as any[];
+		const values = writes.map(({ idx, channel, type, value }) => {
+			const identity = ["write", thread, "", row.id, "task", idx, channel, type];
+			return readCell(typeof value === "number" ? value : open(value, ...identity));
+		});
+		expect(values).toEqual(["small", "large ".repeat(200)]);
+		db.close();
+	});
+});
