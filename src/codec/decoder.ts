@@ -216,7 +216,8 @@ export class Decoder {
 			return known.text;
 		}
 		const text = this.#readText(length);
-		this.#names[slot] = { bytes: bytes.slice(start, start + length), text };
+		// A copy also of a Buffer, whose `slice` would share its memory.
+		this.#names[slot] = { bytes: new Uint8Array(bytes.subarray(start, start + length)), text };
 		return text;
 	}
 

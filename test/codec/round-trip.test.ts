@@ -112,6 +112,13 @@ describe("the codec", () => {
 		assertSame(second, { list: [new Uint8Array([1, 2, 3]), Buffer.from("abc")], map: new Map([[1, {}]]) });
 	});
 
+	it("does not depend on bytes that it decoded before", () => {
+		const bytes = Buffer.from(codec.encode({ "the old name": 1 }).bytes);
+		assertSame(codec.decode({ type: undefined, bytes }), { "the old name": 1 });
+		bytes.set(Buffer.from("tee"), bytes.indexOf("the"));
+		assertSame(codec.decode({ type: undefined, bytes }), { "tee old name": 1 });
+	});
+
 	it("can be called by what it encodes and decodes", () => {
 		const inner = new DeltaCodec({ classes: { Nested: { class: Nested, encode: pack, decode: unpack } } });
 		function pack(value: Nested): Uint8Array {
