@@ -1,0 +1,104 @@
+import { writeFileSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { drawGrowth } from "./plot.ts";
+import { formatReport, makeReport } from "./report.ts";
+import { Runner, type Sample } from "./runner.ts";
+import type { Side, Workload } from "./workload.ts";
+import { workloads } from "./workloads/index.ts";
+
+const HELP = `Measures our savers beside the official ones, and prints how many times smaller and faster they are.
+
+  npm run bench -- [options]
+
+  --only <name>     only this workload, or all whose names begin so; may be repeated
+  --quick           small sizes and one round: shows that everything runs, not how fast
+  --rounds <n>      that many rounds of each workload
+  --full            official savers take every step of the longest threads, not a sample
+  --cpu             counts processor time, for a machine that is busy with other things
+  --json <path>     where to write all figures (default: in the temporary folder)
+  --plot            draws the growth of a thread to test/bench/growth.svg
+  --profile <dir>   writes a CPU profile of each process
+
+  workloads: ${workloads.map(({ name }) => name).join(", ")}
+`;
+
+const { values: options } = parseArgs({
+	options: {
+		only: { type: "string", multiple: true },
+		quick: { type: "boolean", default: false },
+		rounds: { type: "string" },
+		full: { type: "boolean", default: false },
+		cpu: { type: "boolean", default: false },
+		json: { type: "string", default: join(tmpdir(), "langgraph-checkpoint-delta-bench.json") },
+		plot: { type: "boolean", default: false },
+		profile: { type: "string" },
+		help: { type: "boolean", default: false },
+	},
+});
+
+/** Growth is for the plot alone. */
+function chooseWorkloads(): Workload[] {
+	const { only, plot } = options;
+	if (only === undefined) return workloads.filter(({ name }) => plot || name !== "growth");
+	const chosen = workloads.filter(({ name }) => only.some((prefix) => name.startsWith(prefix)));
+	if (chosen.length === 0) throw new Error(`No workload is called ${only.join(" or ")}.`);
+	return chosen;
+}
+
+function countRounds({ rounds }: Workload): number {
+	if (options.rounds !== undefined) return Number(options.rounds);
+	return options.quick ? 1 : rounds;
+}
+
+/** Every saver once per round, so that what else the machine does meanwhile falls on all of them. */
+async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
+	const runner = new Runner({ ...options, profiles: options.profile });
+	const start = Date.now();
+	const samples: Sample[] = [];
+	try {
+		await runner.bundle();
+		for (const [i, workload] of chosen.entries()) {
+			const sides: Side[] = ["official", "ours"];
+			if (workload.limit !== undefined) sides.push("limit");
+			const rounds = countRounds(workload);
+			for (let round = 1; round <= rounds; round++) {
+				for (const backend of workload.backends) {
+					for (const side of sides) {
+						showProgress(start, `${i + 1}/${chosen.length} ${workload.name} ${round}/${rounds} ${side} ${backend}`);
+						samples.push(await runner.measure(workload, side, backend, round));
+					}
+				}
+			}
+		}
+	} finally {
+		runner.close();
+		showProgress(start, "done\n");
+	}
+	return samples;
+}
+
+/** One line that changes; where it can't, a line each time. */
+function showProgress(start: number, what: string): void {
+	const seconds = Math.round((Date.now() - start) / 1000);
+	const line = `${String(seconds).padStart(4)} s  ${what}`;
+	if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line}`);
+	else process.stderr.write(line.endsWith("\n") ? line : `${line}\n`);
+}
+
+if (options.help) process.stdout.write(HELP);
+else {
+	const chosen = chooseWorkloads();
+	const samples = await measureAll(chosen);
+	const report = makeReport(chosen, samples);
+	process.stdout.write(`\n${formatReport(chosen, report)}`);
+	const machine = { date: new Date().toISOString(), node: process.version, cpus: cpus().map(({ model }) => model) };
+	writeFileSync(options.json, `${JSON.stringify({ machine, ...report, samples }, undefined, "\t")}\n`);
+	process.stdout.write(`\nAll figures: ${options.json}\n`);
+	if (options.plot) {
+		const path = join(import.meta.dirname, "growth.svg");
+		writeFileSync(path, drawGrowth(samples));
+		process.stdout.write(`Plot: ${path}\n`);
+	}
+}

@@ -1,0 +1,75 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { now } from "./clock.ts";
+
+/** How often a read is repeated, unless that takes longer than the budget. */
+const READS = 9;
+const READ_BUDGET_MS = 1000;
+
+export function median(values: readonly number[]): number {
+	const sorted = [...values].sort((a, b) => a - b);
+	const middle = sorted.length >> 1;
+	if (sorted.length % 2 === 1) return sorted[middle] as number;
+	return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}
+
+/** The value that this many percent of all do not exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+	const sorted = [...values].sort((a, b) => a - b);
+	return sorted[Math.ceil((sorted.length * percent) / 100) - 1] as number;
+}
+
+/** Milliseconds that the work takes. */
+export async function time(work: () => Promise<unknown>): Promise<number> {
+	const start = now();
+	await work();
+	return now() - start;
+}
+
+/** The median time of some work that can be repeated. */
+export async function timeReads(work: () => Promise<unknown>): Promise<number> {
+	const times: number[] = [];
+	const end = now() + READ_BUDGET_MS;
+	while (times.length < READS && (times.length === 0 || now() < end)) times.push(await time(work));
+	return median(times);
+}
+
+/** Bytes that live objects and buffers take. */
+export async function heldBytes(): Promise<number> {
+	if (gc === undefined) throw new Error("Run with --expose-gc.");
+	// Buffers are let go of in a later turn than the objects that held them.
+	for (let i = 0; i < 3; i++) {
+		await nextTurn();
+		gc();
+	}
+	const { heapUsed, external } = process.memoryUsage();
+	return heapUsed + external;
+}
+
+/** How long the work takes, and the longest time in it that the event loop stood still. */
+export async function timeAndBlock(work: () => Promise<unknown>): Promise<{ elapsed: number; block: number }> {
+	let last = now();
+	let block = 0;
+	const look = () => {
+		const moment = now();
+		block = Math.max(block, moment - last);
+		last = moment;
+	};
+	let beat = setImmediate(function turn() {
+		look();
+		beat = setImmediate(turn);
+	});
+	const elapsed = await time(work);
+	clearImmediate(beat);
+	look();
+	return { elapsed, block };
+}
+
+/** Goes through a listing like a server that has other things to do. Answers how many items there were. */
+export async function countSlowly(items: AsyncIterable<unknown>): Promise<number> {
+	let count = 0;
+	for await (const _ of items) {
+		count++;
+		await nextTurn();
+	}
+	return count;
+}

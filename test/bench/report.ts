@@ -1,0 +1,208 @@
+import { median } from "./measure.ts";
+import type { Sample } from "./runner.ts";
+import type { Backend, MeasureInfo, Side, Workload } from "./workload.ts";
+
+/** One measure of one workload on one backend. Times in milliseconds, sizes in bytes, each the median of the rounds. */
+export interface Row {
+	readonly workload: string;
+	readonly measure: string;
+	readonly title: string;
+	readonly backend: Backend;
+	readonly ours: number;
+	readonly official: number;
+	/** Official ÷ ours: how many times smaller or faster ours is. */
+	readonly ratio: number;
+	readonly target: number;
+}
+
+/** How many times what is necessary ours takes. */
+export interface LimitRow {
+	readonly workload: string;
+	readonly title: string;
+	readonly backend: Backend;
+	readonly ours: number;
+	readonly limit: number;
+	readonly factor: number;
+}
+
+/** Ours at one length of a chat, beside what it was at the shortest. */
+export interface GrowthRow {
+	readonly backend: Backend;
+	readonly messages: number;
+	readonly bytesPerMessage: number;
+	readonly put: number;
+	readonly bytesGrowth: number;
+	readonly putGrowth: number;
+}
+
+export interface Report {
+	readonly rows: Row[];
+	readonly limits: LimitRow[];
+	readonly growth: GrowthRow[];
+	/** Sentences about what has no official counterpart. */
+	readonly notes: string[];
+}
+
+const BACKENDS: readonly Backend[] = ["sqlite", "memory"];
+const BACKEND_TITLES: Record<Backend, string> = { sqlite: "SQLite", memory: "memory" };
+/** What a saver keeps in memory of recent states unless told otherwise. */
+const CACHE_BYTES = 32 * 1024 * 1024;
+
+/** The medians of all rounds. */
+class Medians {
+	readonly #samples: readonly Sample[];
+
+	constructor(samples: readonly Sample[]) {
+		this.#samples = samples;
+	}
+
+	get(workload: string, side: Side, backend: Backend, measure: string): number | undefined {
+		const values = this.#samples
+			.filter((sample) => sample.workload === workload && sample.side === side && sample.backend === backend)
+			.map(({ measures }) => measures[measure])
+			.filter((value) => value !== undefined);
+		return values.length === 0 ? undefined : median(values);
+	}
+}
+
+export function makeReport(workloads: readonly Workload[], samples: readonly Sample[]): Report {
+	const medians = new Medians(samples);
+	return {
+		rows: workloads.flatMap((workload) => compare(workload, medians)),
+		limits: workloads.flatMap((workload) => compareWithLimit(workload, medians)),
+		growth: BACKENDS.flatMap((backend) => compareLengths(backend, medians)),
+		notes: BACKENDS.flatMap((backend) => [...noteCopy(backend, medians), ...noteHeld(backend, medians)]),
+	};
+}
+
+function eachMeasure<T>(
+	workload: Workload,
+	visit: (backend: Backend, name: string, info: MeasureInfo) => T | undefined,
+): T[] {
+	return Object.entries(workload.measures)
+		.flatMap(([name, info]) => workload.backends.map((backend) => visit(backend, name, info)))
+		.filter((row) => row !== undefined);
+}
+
+function compare(workload: Workload, medians: Medians): Row[] {
+	return eachMeasure(workload, (backend, measure, { title, target, only }) => {
+		if (only !== undefined && backend !== only) return undefined;
+		const ours = medians.get(workload.name, "ours", backend, measure);
+		const official = medians.get(workload.name, "official", backend, measure);
+		if (ours === undefined || official === undefined) return undefined;
+		const least = target?.[backend] ?? 1;
+		return { workload: workload.name, measure, title, backend, ours, official, ratio: official / ours, target: least };
+	});
+}
+
+function compareWithLimit(workload: Workload, medians: Medians): LimitRow[] {
+	return eachMeasure(workload, (backend, measure, { title }) => {
+		const ours = medians.get(workload.name, "ours", backend, measure);
+		const limit = medians.get(workload.name, "limit", backend, measure);
+		if (ours === undefined || limit === undefined) return undefined;
+		return { workload: workload.name, title, backend, ours, limit, factor: ours / limit };
+	});
+}
+
+function compareLengths(backend: Backend, medians: Medians): GrowthRow[] {
+	const rows: GrowthRow[] = [];
+	for (const messages of [250, 1000, 4000]) {
+		const bytes = medians.get(`chat-${messages}`, "ours", backend, "bytes");
+		const put = medians.get(`chat-${messages}`, "ours", backend, "put");
+		if (bytes === undefined || put === undefined) continue;
+		const bytesPerMessage = bytes / messages;
+		const first = rows[0] ?? { bytesPerMessage, put };
+		const bytesGrowth = bytesPerMessage / first.bytesPerMessage;
+		rows.push({ backend, messages, bytesPerMessage, put, bytesGrowth, putGrowth: put / first.put });
+	}
+	return rows;
+}
+
+function noteCopy(backend: Backend, medians: Medians): string[] {
+	const get = (measure: string) => medians.get("copy", "ours", backend, measure);
+	const [copy, byHand, source, added] = [get("copy"), get("copyByHand"), get("bytesSource"), get("bytesCopy")];
+	if (copy === undefined || byHand === undefined || source === undefined || added === undefined) return [];
+	const faster = formatFactor(byHand / copy);
+	const share = Math.round((added / source) * 1000) / 10;
+	return [
+		`${BACKEND_TITLES[backend]}: copyThread is ${faster} as fast as list and put on the same saver (target 20×) and adds ${share}% of the source's bytes (target below 15%).`,
+	];
+}
+
+function noteHeld(backend: Backend, medians: Medians): string[] {
+	const bytes = medians.get("held", "ours", backend, "bytesHeld");
+	if (backend === "memory" || bytes === undefined) return [];
+	const share = Math.round((bytes / CACHE_BYTES) * 100);
+	return [`${BACKEND_TITLES[backend]}: with 10,000 threads the saver holds ${share}% of its cache's limit of 32 MiB.`];
+}
+
+/** The tables, in Markdown. */
+export function formatReport(workloads: readonly Workload[], report: Report): string {
+	const parts = [
+		`How many times smaller or faster than the official saver (official ÷ ours):\n\n${formatRows(workloads, report.rows)}`,
+	];
+	const missed = report.rows.filter(({ ratio, target }) => ratio < target);
+	if (missed.length > 0) parts.push(`Below target: ${missed.map(formatMiss).join("; ")}.`);
+	if (report.limits.length > 0)
+		parts.push(
+			`How many times what is necessary (raw commits of the new content, one msgpack pass over the state):\n\n${formatLimits(workloads, report.limits)}`,
+		);
+	if (report.growth.length > 2) parts.push(`Growth of a chat, beside the shortest:\n\n${formatGrowth(report.growth)}`);
+	if (report.notes.length > 0) parts.push(report.notes.map((note) => `- ${note}`).join("\n"));
+	return `${parts.join("\n\n")}\n`;
+}
+
+function formatRows(workloads: readonly Workload[], rows: readonly Row[]): string {
+	const lines = workloads.flatMap(({ name, title, measures }) =>
+		Object.entries(measures).map(([measure, info]) => {
+			const cells = BACKENDS.flatMap((backend) => {
+				const row = rows.find((row) => row.workload === name && row.measure === measure && row.backend === backend);
+				return row === undefined ? ["–", ""] : [formatRatio(row), `≥ ${row.target}×`];
+			});
+			return [`${title}: ${info.title}`, ...cells];
+		}),
+	);
+	const known = lines.filter((cells) => cells.some((cell) => cell.endsWith("×") || cell.endsWith("**")));
+	return formatTable(["workload", "SQLite", "target", "memory", "target"], known);
+}
+
+function formatRatio({ ratio, target }: Row): string {
+	return ratio < target ? `**${formatFactor(ratio)}**` : formatFactor(ratio);
+}
+
+function formatMiss({ workload, title, backend, ratio, target }: Row): string {
+	return `${workload}, ${title}, ${BACKEND_TITLES[backend]} ${formatFactor(ratio)} (${target}×)`;
+}
+
+function formatLimits(workloads: readonly Workload[], limits: readonly LimitRow[]): string {
+	const lines = workloads.flatMap(({ name, title, measures }) =>
+		Object.values(measures).map((info) => {
+			const cells = BACKENDS.map((backend) => {
+				const row = limits.find((row) => row.workload === name && row.title === info.title && row.backend === backend);
+				return row === undefined ? "–" : formatFactor(row.factor);
+			});
+			return [`${title}: ${info.title}`, ...cells];
+		}),
+	);
+	const known = lines.filter((cells) => cells.slice(1).some((cell) => cell !== "–"));
+	return formatTable(["workload", "SQLite", "memory"], known);
+}
+
+function formatGrowth(growth: readonly GrowthRow[]): string {
+	const lines = growth.map(({ backend, messages, bytesGrowth, putGrowth }) => [
+		`${BACKEND_TITLES[backend]}, ${messages.toLocaleString("en")} messages`,
+		formatFactor(bytesGrowth),
+		formatFactor(putGrowth),
+	]);
+	return formatTable(["", "bytes per message", "put + putWrites"], lines);
+}
+
+function formatFactor(factor: number): string {
+	const digits = factor >= 100 ? 0 : factor >= 10 ? 1 : 2;
+	return `${factor.toFixed(digits)}×`;
+}
+
+function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
+	const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+	return [line(head), `|---${"|---:".repeat(head.length - 1)}|`, ...lines.map(line)].join("\n");
+}

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { MemorySaver as OfficialMemorySaver } from "@langchain/langgraph-checkpoint";
+import { SqliteSaver as OfficialSqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import Database from "better-sqlite3";
+import { MemorySaver } from "../../src/index.ts";
+import { SqliteSaver } from "../../src/sqlite.ts";
+import { heldBytes } from "./measure.ts";
+import type { Measures, Saver, Stage } from "./workload.ts";
+
+export interface OpenSaver {
+	readonly saver: Saver;
+	close(): Promise<void>;
+}
+
+export function databasePath({ folder }: Stage): string {
+	return join(folder, "checkpoints.db");
+}
+
+/** The saver that the stage names, as an application would make it. */
+export function openSaver(stage: Stage): OpenSaver {
+	if (stage.side === "ours") {
+		const saver = stage.backend === "memory" ? new MemorySaver() : new SqliteSaver(databasePath(stage));
+		return { saver, close: () => saver.close() };
+	}
+	if (stage.backend === "memory") return { saver: new OfficialMemorySaver(), close: async () => {} };
+	const saver = OfficialSqliteSaver.fromConnString(databasePath(stage));
+	return { saver, close: async () => void saver.db.close() };
+}
+
+/** Bytes of the database, with what SQLite keeps beside it. */
+export function diskBytes({ folder }: Stage): number {
+	return readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
+}
+
+/** What is stored while the saver is open, on disk or in memory; in memory, with all else that is there. */
+export async function storedBytes(stage: Stage): Promise<number> {
+	if (stage.backend === "memory") return heldBytes();
+	if (!existsSync(databasePath(stage))) return 0;
+	const db = new Database(databasePath(stage));
+	// Empties SQLite's log into the file.
+	db.pragma("wal_checkpoint(TRUNCATE)");
+	const bytes = diskBytes(stage);
+	db.close();
+	return bytes;
+}
+
+/**
+ * Fills a fresh saver and reads from it. To what the two measured comes `bytes`: what the content takes on disk once
+ * the saver is closed, or in memory while it is open.
+ */
+export async function measureOn(
+	stage: Stage,
+	fill: (saver: Saver) => Promise<Measures>,
+	read: (saver: Saver) => Promise<Measures>,
+): Promise<Measures> {
+	const before = await heldBytes();
+	const { saver, close } = openSaver(stage);
+	const filled = await fill(saver);
+	const held = (await heldBytes()) - before;
+	const found = await read(saver);
+	await close();
+	return { ...filled, ...found, bytes: stage.backend === "memory" ? held : diskBytes(stage) };
+}

@@ -1,0 +1,29 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Job } from "./job.ts";
+import type { Measures, Workload } from "./workload.ts";
+import { workloads } from "./workloads/index.ts";
+
+const job = JSON.parse(process.argv[2] as string) as Job;
+const workload = workloads.find(({ name }) => name === job.workload) as Workload;
+
+if (job.phase === "part") await workload.part?.(job.stage, job.part as number);
+else if (job.phase === "prepare") await workload.prepare?.(job.stage);
+else {
+	if (!workload.isCold) await warmUp();
+	console.log(JSON.stringify(await measure(job.stage)));
+}
+
+function measure(stage: Job["stage"]): Promise<Measures> {
+	if (stage.side !== "limit") return workload.run(stage);
+	if (workload.limit === undefined) throw new Error(`${workload.name} has no limit.`);
+	return workload.limit(stage);
+}
+
+/** Small sizes first, so that what is measured is what a server does all day and not how a process gets going. */
+async function warmUp(): Promise<void> {
+	const folder = join(job.stage.folder, "warm-up");
+	mkdirSync(folder);
+	await measure({ ...job.stage, folder, quick: true });
+	rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,54 @@
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+
+/** Whose saver is measured; `limit` does by hand what no saver can do without. */
+export type Side = "ours" | "official" | "limit";
+export type Backend = "sqlite" | "memory";
+
+/** Where and on what a workload runs. */
+export interface Stage {
+	readonly side: Side;
+	readonly backend: Backend;
+	/** A folder of its own, where the database is. */
+	readonly folder: string;
+	/** Small sizes: to see that everything runs, and to warm up before the real ones. */
+	readonly quick: boolean;
+	/** Official savers take every step of the longest threads, not a sample of them. */
+	readonly full: boolean;
+}
+
+/** What was measured, by name: milliseconds, or bytes if the name begins so. */
+export type Measures = Record<string, number>;
+
+/** How a measure is called in the tables. A target is the least ratio, official ÷ ours; 1 if nothing is said. */
+export interface MeasureInfo {
+	readonly title: string;
+	readonly target?: Partial<Record<Backend, number>>;
+	/** The one backend on which savers are compared by it. */
+	readonly only?: Backend;
+}
+
+/** One thing that applications do with savers. Every one runs in a process of its own. */
+export interface Workload {
+	readonly name: string;
+	readonly title: string;
+	/** How often it is measured on each saver. */
+	readonly rounds: number;
+	readonly backends: readonly Backend[];
+	readonly measures: Readonly<Record<string, MeasureInfo>>;
+	/** Done in an earlier process, on the same folder. */
+	prepare?(stage: Stage): Promise<void>;
+	/** Throws if what was read is not what was put. */
+	run(stage: Stage): Promise<Measures>;
+	/** The same content with nothing but raw commits and msgpack. */
+	limit?(stage: Stage): Promise<Measures>;
+	/** One of several processes that work at the same time. */
+	part?(stage: Stage, index: number): Promise<void>;
+	/** Whether the process must not have done anything of the kind before. */
+	readonly isCold?: boolean;
+}
+
+export type Saver = BaseCheckpointSaver<number>;
+
+export function check(condition: boolean, what: string): asserts condition {
+	if (!condition) throw new Error(`The saver is wrong: ${what}.`);
+}

@@ -1,0 +1,100 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { END, MessagesDeltaValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
+import { MemorySaver } from "../../../src/index.ts";
+import { copyByHand } from "../direct-thread.ts";
+import { time, timeReads } from "../measure.ts";
+import { Random } from "../random.ts";
+import { writeText } from "../samples.ts";
+import { measureOn } from "../savers.ts";
+import { check, type Saver, type Workload } from "../workload.ts";
+
+const thread = { configurable: { thread_id: "delta" } };
+const TIMED_TURNS = 8;
+const HISTORY = 20;
+
+const CHARACTERS = 385;
+/** Every so many turns the answer comes in a second step, so that the thread does not end just after a snapshot. */
+const LONG_TURN = 4;
+
+function compileChat(checkpointer: Saver, seed: number) {
+	const random = new Random(seed);
+	const fields = () => ({ id: random.uuid(), content: writeText(random, CHARACTERS) });
+	let turn = 0;
+	const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
+		.addNode("model", () => ({ messages: [new AIMessage(fields())] }))
+		.addNode("more", () => ({ messages: [new AIMessage(fields())] }))
+		.addEdge(START, "model")
+		.addConditionalEdges("model", () => (turn % LONG_TURN === 0 ? "more" : END))
+		.addEdge("more", END)
+		.compile({ checkpointer });
+	const takeTurn = () => {
+		turn++;
+		return graph.invoke({ messages: [new HumanMessage(fields())] }, thread);
+	};
+	return { graph, takeTurn };
+}
+
+/** How many messages so many turns make. */
+function countMessages(turns: number): number {
+	return 2 * turns + Math.floor(turns / LONG_TURN);
+}
+
+async function takeTurns(saver: Saver, turns: number): Promise<void> {
+	const { takeTurn } = compileChat(saver, 41);
+	for (let turn = 0; turn < turns; turn++) await takeTurn();
+}
+
+/**
+ * The official savers get the thread copied: to make it on them, turn by turn, takes a time that grows with the square
+ * of its length.
+ */
+async function makeSource(turns: number): Promise<Saver> {
+	const source = new MemorySaver() as Saver;
+	await takeTurns(source, turns);
+	return source;
+}
+
+function delta(turns: number, quickTurns: number, rounds: number): Workload {
+	return {
+		name: `delta-${turns}`,
+		title: `DeltaChannel, ${turns.toLocaleString("en")} turns`,
+		rounds,
+		backends: ["sqlite", "memory"],
+		measures: {
+			turn: { title: "turn" },
+			get: { title: "getState", target: { sqlite: 10, memory: 5 } },
+			history: { title: "getStateHistory of 20", target: { sqlite: 20, memory: 10 } },
+			bytes: { title: "bytes" },
+		},
+		async run(stage) {
+			const count = stage.quick ? quickTurns : turns;
+			const source = stage.side === "official" ? await makeSource(count) : undefined;
+			return measureOn(
+				stage,
+				async (saver) => {
+					if (source === undefined) await takeTurns(saver, count);
+					else await copyByHand(source, "delta", saver, "delta");
+					return {};
+				},
+				async (saver) => {
+					const { graph, takeTurn } = compileChat(saver, 42);
+					const elapsed = await time(async () => {
+						for (let turn = 0; turn < TIMED_TURNS; turn++) await takeTurn();
+					});
+					const { messages } = (await graph.getState(thread)).values as { messages: BaseMessage[] };
+					const expected = countMessages(count) + countMessages(TIMED_TURNS);
+					check(messages.length === expected, `${messages.length} messages instead of ${expected}`);
+					const get = await timeReads(() => graph.getState(thread));
+					const history = await timeReads(async () => {
+						let found = 0;
+						for await (const _ of graph.getStateHistory(thread, { limit: HISTORY })) found++;
+						check(found === HISTORY, `${found} states instead of ${HISTORY}`);
+					});
+					return { turn: elapsed / TIMED_TURNS, get, history };
+				},
+			);
+		},
+	};
+}
+
+export const deltas = [delta(300, 10, 3), delta(1000, 10, 1)];

@@ -1,0 +1,58 @@
+import { Annotation, Send, START, StateGraph } from "@langchain/langgraph";
+import { time, timeReads } from "../measure.ts";
+import { Random } from "../random.ts";
+import { writeText } from "../samples.ts";
+import { SaverClock } from "../saver-clock.ts";
+import { measureOn } from "../savers.ts";
+import { check, type Saver, type Workload } from "../workload.ts";
+
+const thread = { configurable: { thread_id: "fan-out" } };
+
+const State = Annotation.Root({
+	topics: Annotation<string[]>,
+	topic: Annotation<string>,
+	findings: Annotation<string[]>({ reducer: (all, more) => all.concat(more), default: () => [] }),
+});
+
+function compileResearch(checkpointer: Saver) {
+	return new StateGraph(State)
+		.addNode("research", ({ topic }: typeof State.State) => ({ findings: [`${topic}: ${topic.repeat(4)}`] }))
+		.addConditionalEdges(START, ({ topics }) => topics.map((topic) => new Send("research", { topic })), ["research"])
+		.compile({ checkpointer });
+}
+
+/** A hundred tasks at once, each of which stores its own writes. */
+export const fanOut: Workload = {
+	name: "fan-out",
+	title: "Send to 100 tasks",
+	rounds: 3,
+	backends: ["sqlite", "memory"],
+	measures: {
+		saver: { title: "time per turn spent in the saver" },
+		turn: { title: "whole turn" },
+		get: { title: "getState" },
+		bytes: { title: "bytes" },
+	},
+	async run(stage) {
+		const [tasks, turns] = stage.quick ? [10, 3] : [100, 10];
+		const random = new Random(51);
+		const topics = Array.from({ length: tasks }, () => writeText(random, 80));
+		return measureOn(
+			stage,
+			async (saver) => {
+				const clock = new SaverClock(saver);
+				const graph = compileResearch(saver);
+				const elapsed = await time(async () => {
+					for (let turn = 0; turn < turns; turn++) await graph.invoke({ topics }, thread);
+				});
+				return { saver: clock.elapsed / turns, turn: elapsed / turns };
+			},
+			async (saver) => {
+				const graph = compileResearch(saver);
+				const { findings } = (await graph.getState(thread)).values as typeof State.State;
+				check(findings.length === tasks * turns, `${findings.length} findings of ${tasks * turns}`);
+				return { get: await timeReads(() => graph.getState(thread)) };
+			},
+		);
+	},
+};
