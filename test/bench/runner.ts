@@ -48,7 +48,8 @@ export class Runner {
 			platform: "node",
 			format: "esm",
 			target: "node20",
-			sourcemap: "inline",
+			// For whoever looks at the profiles.
+			sourcemap: this.#options.profiles === undefined ? false : "inline",
 			logLevel: "error",
 		});
 	}
@@ -73,7 +74,7 @@ export class Runner {
 	}
 
 	async #start(job: Job): Promise<string> {
-		const flags = ["--expose-gc", "--enable-source-maps", ...this.#profilingFlags(job)];
+		const flags = ["--expose-gc", "--no-warnings", ...this.#profilingFlags(job)];
 		// The time of helper threads would count as well.
 		if (this.#options.cpu) flags.push("--single-threaded");
 		const worker = spawn(process.execPath, [...flags, this.#worker, JSON.stringify(job)], {

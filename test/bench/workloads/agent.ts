@@ -3,10 +3,9 @@ import { tool } from "@langchain/core/tools";
 import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode, toolsCondition } from "@langchain/langgraph/prebuilt";
 import { z } from "zod";
-import { time } from "../measure.ts";
 import { Random } from "../random.ts";
+import { timeTurns } from "../reference-saver.ts";
 import { writeText } from "../samples.ts";
-import { SaverClock } from "../saver-clock.ts";
 import { measureOn } from "../savers.ts";
 import { check, type Saver, type Workload } from "../workload.ts";
 
@@ -38,6 +37,15 @@ function compileAgent(checkpointer: Saver) {
 		.compile({ checkpointer });
 }
 
+function startAgent(saver: Saver): () => Promise<unknown> {
+	const graph = compileAgent(saver);
+	const random = new Random(32);
+	return () => {
+		const question = new HumanMessage({ id: random.uuid(), content: writeText(random, 120) });
+		return graph.invoke({ messages: [question] }, thread);
+	};
+}
+
 /** A long conversation with an agent that uses a tool, run by LangGraph. */
 export const agent: Workload = {
 	name: "agent",
@@ -51,20 +59,9 @@ export const agent: Workload = {
 	},
 	async run(stage) {
 		const turns = stage.quick ? 5 : 80;
-		const random = new Random(32);
 		return measureOn(
 			stage,
-			async (saver) => {
-				const clock = new SaverClock(saver);
-				const graph = compileAgent(saver);
-				const elapsed = await time(async () => {
-					for (let turn = 0; turn < turns; turn++) {
-						const question = new HumanMessage({ id: random.uuid(), content: writeText(random, 120) });
-						await graph.invoke({ messages: [question] }, thread);
-					}
-				});
-				return { saver: clock.elapsed / turns, turn: elapsed / turns };
-			},
+			(saver) => timeTurns(saver, turns, startAgent),
 			async (saver) => {
 				const tuple = await saver.getTuple(thread);
 				const messages = tuple?.checkpoint.channel_values.messages as BaseMessage[];

@@ -1,8 +1,8 @@
 import { Annotation, Send, START, StateGraph } from "@langchain/langgraph";
-import { time, timeReads } from "../measure.ts";
+import { timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
+import { timeTurns } from "../reference-saver.ts";
 import { writeText } from "../samples.ts";
-import { SaverClock } from "../saver-clock.ts";
 import { measureOn } from "../savers.ts";
 import { check, type Saver, type Workload } from "../workload.ts";
 
@@ -39,14 +39,11 @@ export const fanOut: Workload = {
 		const topics = Array.from({ length: tasks }, () => writeText(random, 80));
 		return measureOn(
 			stage,
-			async (saver) => {
-				const clock = new SaverClock(saver);
-				const graph = compileResearch(saver);
-				const elapsed = await time(async () => {
-					for (let turn = 0; turn < turns; turn++) await graph.invoke({ topics }, thread);
-				});
-				return { saver: clock.elapsed / turns, turn: elapsed / turns };
-			},
+			(saver) =>
+				timeTurns(saver, turns, (saver) => {
+					const graph = compileResearch(saver);
+					return () => graph.invoke({ topics }, thread);
+				}),
 			async (saver) => {
 				const graph = compileResearch(saver);
 				const { findings } = (await graph.getState(thread)).values as typeof State.State;

@@ -1,0 +1,71 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+	BaseCheckpointSaver,
+	type Checkpoint,
+	type CheckpointMetadata,
+	type CheckpointPendingWrite,
+	type CheckpointTuple,
+	copyCheckpoint,
+	type PendingWrite,
+} from "@langchain/langgraph-checkpoint";
+import { time } from "./measure.ts";
+import type { Measures, Saver } from "./workload.ts";
+
+/** Keeps the head of one thread as it was given, and stores nothing: a run on it costs what LangGraph itself costs. */
+export class ReferenceSaver extends BaseCheckpointSaver<number> {
+	#head: CheckpointTuple | undefined;
+	#writes = new Map<string, CheckpointPendingWrite[]>();
+
+	override async getTuple(): Promise<CheckpointTuple | undefined> {
+		if (this.#head === undefined) return undefined;
+		const { checkpoint } = this.#head;
+		const pendingWrites = this.#writes.get(checkpoint.id) ?? [];
+		return { ...this.#head, checkpoint: copyCheckpoint(checkpoint), pendingWrites };
+	}
+
+	override async *list(): AsyncGenerator<CheckpointTuple> {
+		const head = await this.getTuple();
+		if (head !== undefined) yield head;
+	}
+
+	override async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
+		const { thread_id, checkpoint_ns = "", checkpoint_id } = config.configurable ?? {};
+		const at = (id: string) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id: id } });
+		const parentConfig = checkpoint_id === undefined ? undefined : at(checkpoint_id);
+		this.#head = { config: at(checkpoint.id), checkpoint, metadata, parentConfig };
+		this.#writes = new Map([[checkpoint.id, this.#writes.get(checkpoint.id) ?? []]]);
+		return this.#head.config;
+	}
+
+	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+		const id = config.configurable?.checkpoint_id;
+		const added = writes.map(([channel, value]): CheckpointPendingWrite => [taskId, channel, value]);
+		this.#writes.set(id, [...(this.#writes.get(id) ?? []), ...added]);
+	}
+
+	override async deleteThread(): Promise<void> {
+		this.#head = undefined;
+	}
+}
+
+/**
+ * Takes turns on a saver and, in between, the same on a {@link ReferenceSaver}: what the first takes longer is the
+ * saver's.
+ *
+ * @param prepare makes what takes a turn on a saver
+ */
+export async function timeTurns(
+	saver: Saver,
+	turns: number,
+	prepare: (saver: Saver) => (turn: number) => Promise<unknown>,
+): Promise<Measures> {
+	const takeTurn = prepare(saver);
+	const takeFreeTurn = prepare(new ReferenceSaver());
+	let total = 0;
+	let free = 0;
+	for (let turn = 0; turn < turns; turn++) {
+		free += await time(() => takeFreeTurn(turn));
+		total += await time(() => takeTurn(turn));
+	}
+	return { saver: (total - free) / turns, turn: total / turns };
+}
