@@ -67,7 +67,7 @@ export class ElementMemos {
 	 *
 	 * @param written the objects that were not taken from memory
 	 */
-	end(written: ReadonlyMap<object, number>): boolean {
+	end(written: ReadonlySet<object>): boolean {
 		const shared = this.#usedTwice;
 		if (!this.#wereTogether()) this.#findShared(written, shared);
 		else for (const memo of this.#used) if (memo.hasAny(written)) shared.add(memo);
@@ -88,9 +88,9 @@ export class ElementMemos {
 		return true;
 	}
 
-	#findShared(written: ReadonlyMap<object, number>, shared: Set<Memo>): void {
+	#findShared(written: ReadonlySet<object>, shared: Set<Memo>): void {
 		const holders = new Map<object, Memo | undefined>();
-		for (const object of written.keys()) holders.set(object, undefined);
+		for (const object of written) holders.set(object, undefined);
 		for (const memo of this.#used)
 			for (const object of memo.objects()) {
 				if (!holders.has(object)) holders.set(object, memo);
@@ -128,7 +128,7 @@ export class Memo {
 		return true;
 	}
 
-	hasAny(objects: ReadonlyMap<object, number>): boolean {
+	hasAny(objects: ReadonlySet<object>): boolean {
 		const held = this.#held;
 		for (let i = 0; i < held.length; i = nextIn(held, i)) if (objects.has(held[i] as object)) return true;
 		return false;

@@ -49,8 +49,10 @@ export class Encoder {
 	#view: DataView = new DataView(this.#bytes.buffer);
 	#at = 0;
 	#busy = false;
-	/** Objects seen in this value, with the number the decoder will give them. */
-	#seen = new Map<object, number>();
+	/** Objects seen in this value. */
+	#seen = new Set<object>();
+	/** The numbers that the decoder will give them, if the value is known to have references. */
+	#numbers: Map<object, number> | undefined;
 	#count = 0;
 	#depth = 0;
 	#hasRefs = false;
@@ -81,16 +83,20 @@ export class Encoder {
 		} finally {
 			this.#busy = false;
 			this.#usesMemos = true;
-			if (this.#seen.size > 0) this.#seen = new Map();
+			this.#numbers = undefined;
+			if (this.#seen.size > 0) this.#seen = new Set();
 			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
 		}
 	}
 
+	/** Few values have references, so that their objects are numbered only in a second go. */
 	#writeRoot(value: unknown): void {
 		this.#memos.begin();
 		this.#writeTop(value);
-		if (this.#memos.end(this.#seen)) return;
+		const isRight = this.#memos.end(this.#seen);
+		if (isRight && !this.#hasRefs) return;
 		this.#usesMemos = false;
+		this.#numbers = new Map();
 		this.#writeTop(value);
 	}
 
@@ -100,13 +106,14 @@ export class Encoder {
 		let layout: number = LAYOUT.value;
 		if (Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value)) {
 			layout = LAYOUT.array;
-			this.#number(value);
+			this.#meet(value);
 			this.#writeElementsOfTop(value);
 		} else if (isPlain(value) && !hasToJson(value)) {
 			layout = LAYOUT.object;
-			this.#number(value as object);
-			for (const key of this.#storedKeys(value as Record<string, unknown>)) {
+			this.#meet(value as object);
+			for (const key of Object.keys(value as object)) {
 				const member = (value as Record<string, unknown>)[key];
+				if (isUnstorable(member) && !this.#isStrict) continue;
 				this.#writeString(key);
 				this.#writeMember(member, this.#usesMemos && this.#memos.meet(member));
 			}
@@ -120,7 +127,7 @@ export class Encoder {
 		this.#count = 0;
 		this.#depth = 0;
 		this.#hasRefs = false;
-		if (this.#seen.size > 0) this.#seen = new Map();
+		if (this.#seen.size > 0) this.#seen = new Set();
 	}
 
 	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
@@ -183,15 +190,14 @@ export class Encoder {
 	}
 
 	#writeObject(value: object): void {
-		const known = this.#seen.get(value);
-		if (known !== undefined) return this.#writeRef(known);
+		const number = this.#count;
+		if (!this.#meet(value)) return this.#writeRef(value);
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		if (Array.isArray(value) && !this.#isSpecialArray(value)) this.#writeArray(value);
 		else if (isPlain(value) && !hasToJson(value)) {
-			this.#number(value);
 			this.#recorder?.visit(value);
 			this.#writeMap(value as Record<string, unknown>);
-		} else this.#writeInstance(value);
+		} else this.#writeInstance(value, number);
 		this.#depth--;
 	}
 
@@ -202,7 +208,6 @@ export class Encoder {
 	}
 
 	#writeArray(value: unknown[]): void {
-		this.#number(value);
 		if (isSparse(value)) return this.#writeSparse(value);
 		this.#recorder?.visit(value);
 		this.#arrayHeader(value.length);
@@ -213,24 +218,37 @@ export class Encoder {
 		for (let i = 0; i < value.length; i++) this.#write(value[i]);
 	}
 
+	/** Written once the number of entries is known, over the byte that was left for it: most maps are small. */
 	#writeMap(value: Record<string, unknown>): void {
-		const keys = this.#storedKeys(value);
-		this.#mapHeader(keys.length);
-		this.#writeEntries(value, keys);
+		this.#reserve(1);
+		const start = this.#at++;
+		const count = this.#writeEntries(value);
+		if (count < 16) this.#bytes[start] = 0x80 | count;
+		else this.#insertMapHeader(start, count);
 	}
 
-	/** Own keys without those whose values JSON would leave out. */
-	#storedKeys(value: Record<string, unknown>): string[] {
-		const keys = Object.keys(value);
-		if (this.#isStrict || !keys.some((key) => isUnstorable(value[key]))) return keys;
-		return keys.filter((key) => !isUnstorable(value[key]));
-	}
-
-	#writeEntries(value: Record<string, unknown>, keys: string[]): void {
-		for (const key of keys) {
+	/** Own entries without those that JSON would leave out. */
+	#writeEntries(value: Record<string, unknown>): number {
+		let count = 0;
+		// The loop over an object itself is the one that engines are quickest at.
+		for (const key in value) {
+			const member = value[key];
+			if ((isUnstorable(member) && !this.#isStrict) || !Object.hasOwn(value, key)) continue;
 			this.#writeString(key);
-			this.#write(value[key]);
+			this.#write(member);
+			count++;
 		}
+		return count;
+	}
+
+	#insertMapHeader(start: number, count: number): void {
+		const end = this.#at;
+		const size = count < 0x10000 ? 3 : 5;
+		this.#reserve(size);
+		this.#bytes.copyWithin(start + size, start + 1, end);
+		this.#at = start;
+		this.#mapHeader(count);
+		this.#at = end + size - 1;
 	}
 
 	#writeSparse(value: unknown[]): void {
@@ -248,8 +266,7 @@ export class Encoder {
 	}
 
 	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
-	#writeInstance(value: object): void {
-		const number = this.#number(value);
+	#writeInstance(value: object, number: number): void {
 		const registered = this.#classes.describe(value);
 		const described = registered === undefined ? describeInstance(value) : undefined;
 		if (this.#recorder !== undefined) record(this.#recorder, value, described?.dependsOn);
@@ -267,9 +284,14 @@ export class Encoder {
 		this.#writeForeign(value, number);
 	}
 
-	#number(value: object): number {
-		this.#seen.set(value, this.#count);
-		return this.#count++;
+	/** Gives an object the next number; false if it has one. */
+	#meet(value: object): boolean {
+		const seen = this.#seen;
+		const { size } = seen;
+		if (seen.add(value).size === size) return false;
+		this.#numbers?.set(value, this.#count);
+		this.#count++;
+		return true;
 	}
 
 	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
@@ -290,7 +312,7 @@ export class Encoder {
 	#writeStandIn(stand: object): void {
 		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && describeInstance(stand) === undefined;
 		if (!isForeign || this.#classes.has(stand)) return this.#write(stand);
-		this.#number(stand);
+		this.#meet(stand);
 		this.#writeMap(stand as Record<string, unknown>);
 	}
 
@@ -323,7 +345,7 @@ export class Encoder {
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		this.#tagged(tag, fields.length);
 		this.#writeString(name);
-		this.#number(record);
+		this.#meet(record);
 		this.#writeMap(record);
 		this.#depth--;
 	}
@@ -350,14 +372,14 @@ export class Encoder {
 		for (let i = 0; i < hex.length; i += 2) this.#bytes[this.#at++] = Number.parseInt(hex.slice(i, i + 2), 16);
 	}
 
-	#writeRef(number: number): void {
+	#writeRef(value: object): void {
 		this.#hasRefs = true;
 		// The number depends on what comes before.
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		this.#reserve(6);
 		this.#bytes[this.#at++] = 0xd6;
 		this.#bytes[this.#at++] = EXT_REF;
-		this.#view.setUint32(this.#at, number);
+		this.#view.setUint32(this.#at, this.#numbers?.get(value) ?? 0);
 		this.#at += 4;
 	}
 

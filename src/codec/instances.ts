@@ -92,11 +92,13 @@ function describeMessage(message: Fields): Fields {
 	const fields: Fields = {};
 	const given = givenTo(message);
 	// An argument called `__proto__` is of no use to a message, and would not be an argument here.
-	for (const key of Object.keys(given))
-		if (key !== "__proto__") fields[key] = key in message ? message[key] : given[key];
-	for (const key of Object.keys(message))
-		if (message[key] !== undefined && !(key in fields) && key !== "type" && !key.startsWith("lc_"))
-			fields[key] = message[key];
+	for (const key in given)
+		if (Object.hasOwn(given, key) && key !== "__proto__") fields[key] = key in message ? message[key] : given[key];
+	for (const key in message) {
+		const value = message[key];
+		if (value === undefined || key in fields || key === "type" || key.startsWith("lc_")) continue;
+		if (Object.hasOwn(message, key)) fields[key] = value;
+	}
 	return fields;
 }
 
@@ -243,16 +245,16 @@ function findKind(value: object): InstanceKind | null {
 
 /** Builds an instance of a known class; `undefined` if the name is not one of them. */
 export function makeInstance(name: unknown, fields: unknown): object | undefined {
-	if (typeof name !== "string" || !isRecord(fields) || !textsOf(fields).every(isBounded)) return undefined;
+	if (typeof name !== "string" || !isRecord(fields) || !hasBoundedTexts(fields)) return undefined;
 	return kindByName.get(name)?.make(fields);
 }
 
-/** What LangChain makes text of when it builds an instance, whatever it is. */
-function textsOf({ pageContent, tool_call_chunks, additional_kwargs }: Fields): unknown[] {
-	const chunks = Array.isArray(tool_call_chunks) ? tool_call_chunks : [];
-	const raw = (additional_kwargs as Fields | undefined)?.tool_calls;
-	const calls = Array.isArray(raw) ? raw : [];
-	return [pageContent, ...chunks.map((chunk) => chunk?.args), ...calls.map((call) => call?.function?.arguments)];
+/** Whether there is an end to what LangChain makes text of when it builds an instance, whatever it is. */
+function hasBoundedTexts({ pageContent, tool_call_chunks, additional_kwargs }: Fields): boolean {
+	if (!isBounded(pageContent)) return false;
+	if (Array.isArray(tool_call_chunks) && !tool_call_chunks.every((chunk) => isBounded(chunk?.args))) return false;
+	const calls = (additional_kwargs as Fields | undefined)?.tool_calls;
+	return !Array.isArray(calls) || calls.every((call) => isBounded(call?.function?.arguments));
 }
 
 /** Far more than anything that should be text has, and little enough to be gone through. */
@@ -260,6 +262,7 @@ const MOST_PARTS = 10_000;
 
 /** An array of arrays that hold each other many times over has text without end, though its bytes are few. */
 function isBounded(value: unknown): boolean {
+	if (typeof value !== "object") return true;
 	const parts = [value];
 	for (const part of parts) {
 		if (typeof part !== "object" || part === null || isRecord(part)) continue;
