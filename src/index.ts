@@ -4,8 +4,10 @@ export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";
 export type {
+	CheckpointInfo,
 	Copied,
 	CopyThreadOptions,
+	DeleteForRunsOptions,
 	ListThreadsOptions,
 	PruneOptions,
 	Removed,

@@ -42,6 +42,17 @@ export function deleteForRunsRules(test: RuleTest): void {
 		assert.deepEqual(await thread().replay(ids[8] as string, "log"), { writes: deltaWrites(0, 8) });
 	});
 
+	test("M-5: with threadIds, a run that was copied is deleted only there", async ({ saver, thread }) => {
+		const ids = await thread("main").chain(3, (n) => ({ values: { n }, config: run(`run ${n}`) }));
+		await saver.copyThread("main", "copy");
+		const before = await readThread(saver, "copy");
+		const removed = await saver.deleteForRuns(["run 2"], { threadIds: ["main", "elsewhere"] });
+		assert.equal(removed.checkpoints, 1);
+		assert.deepEqual(await thread("main").ids(), [ids[1], ids[0]]);
+		assert.deepEqual(await readThread(saver, "copy"), before);
+		assert.equal((await saver.deleteForRuns(["run 1"], { threadIds: [] })).checkpoints, 0);
+	});
+
 	test("M-5: the thread goes on after a run in its middle was deleted", async ({ saver, thread }) => {
 		const ids = await putDeltaChain(thread(), 3);
 		const middle = await thread().put({ parent: ids[2], ...deltaDraft(3, { metadata: { run_id: "run" } }) });

@@ -37,6 +37,16 @@ export function listThreadsRules(test: RuleTest): void {
 		assert.ok((second?.updatedAt as Date) > first.updatedAt);
 	});
 
+	test("THREADS-INFO: getThread gives one thread as it is listed", async ({ saver, thread }) => {
+		await thread("a").chain(2);
+		await thread("ab", "child:1").put();
+		await thread("written").write("never stored", [["channel", 1]]);
+		for (const listed of (await saver.listThreads()).threads)
+			assert.deepEqual(await saver.getThread(listed.threadId), listed);
+		assert.equal((await saver.listThreads()).threads.length, 3);
+		assert.equal(await saver.getThread("b"), undefined);
+	});
+
 	test("THREADS-INFO: the head is the greatest id of the root namespace", async ({ saver, thread, nextId }) => {
 		const [low, high] = [nextId(), nextId()];
 		await thread().put({ id: high });

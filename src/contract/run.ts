@@ -17,6 +17,7 @@ import { historyRules } from "./histories.ts";
 import { identityRules } from "./identity.ts";
 import { lifecycleRules } from "./lifecycle.ts";
 import { listRules } from "./list.ts";
+import { listCheckpointsRules } from "./list-checkpoints.ts";
 import { listFilterRules } from "./list-filter.ts";
 import { listThreadsRules } from "./list-threads.ts";
 import { losslessRules } from "./lossless.ts";
@@ -51,7 +52,7 @@ const TOPICS: Record<string, Topic[]> = {
 	prune: [pruneRules],
 	deleteForRuns: [deleteForRunsRules],
 	deleteThread: [deleteThreadRules],
-	listThreads: [listThreadsRules],
+	"listThreads and listCheckpoints": [listThreadsRules, listCheckpointsRules],
 	"stats and clear": [statsRules],
 	"close and reopen": [lifecycleRules],
 	"Python conformance": [

@@ -10,12 +10,15 @@ import type {
 	SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import type {
+	CheckpointInfo,
 	Copied,
 	CopyThreadOptions,
+	DeleteForRunsOptions,
 	ListThreadsOptions,
 	PruneOptions,
 	Removed,
 	Stats,
+	ThreadInfo,
 	ThreadPage,
 } from "../saver/types.ts";
 
@@ -43,8 +46,13 @@ export interface ContractSaver {
 	getNextVersion(current: number | string | undefined): number | string;
 	copyThread(source: string, target: string, options?: CopyThreadOptions): Promise<Copied>;
 	prune(threadIds: string[], options?: PruneOptions): Promise<Removed>;
-	deleteForRuns(runIds: string[]): Promise<Removed>;
+	deleteForRuns(runIds: string[], options?: DeleteForRunsOptions): Promise<Removed>;
 	listThreads(options?: ListThreadsOptions): Promise<ThreadPage>;
+	getThread(threadId: string): Promise<ThreadInfo | undefined>;
+	listCheckpoints(
+		config: RunnableConfig,
+		options?: Pick<CheckpointListOptions, "before" | "limit">,
+	): AsyncGenerator<CheckpointInfo>;
 	stats(): Promise<Stats>;
 	clear(): Promise<void>;
 	close(): Promise<void>;

@@ -1,5 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
-import type { Copied, CopyThreadOptions, Removed, Stats, ThreadPage } from "../saver/types.ts";
+import type { Copied, CopyThreadOptions, Removed, Stats, ThreadInfo, ThreadPage } from "../saver/types.ts";
 import type { CheckpointKey, FoundCheckpoint, RowCount, ThreadRow, WriteKey } from "../storage/storage.ts";
 import { collectFamily, markThread } from "./collect.ts";
 import type { Engine } from "./engine.ts";
@@ -37,12 +37,14 @@ export class Maintenance {
 		return removed;
 	}
 
-	async deleteForRuns(runIds: readonly string[]): Promise<Removed> {
+	/** @param within the threads to look into; all if undefined */
+	async deleteForRuns(runIds: readonly string[], within?: readonly string[]): Promise<Removed> {
 		const removed = nothing();
 		if (runIds.length === 0) return removed;
 		const found = await this.#engine.storage.findRuns(runIds);
 		const threads = new Set([...found.checkpoints, ...found.writes].map(({ threadId }) => threadId));
 		for (const threadId of threads) {
+			if (within !== undefined && !within.includes(threadId)) continue;
 			const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 			const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
 			const survives = (row: FoundCheckpoint) => !gone.has(cacheKey(row));
@@ -163,15 +165,14 @@ export class Maintenance {
 		const page = rows.slice(0, limit);
 		const last = page.at(-1);
 		return {
-			threads: page.map(({ threadId, createdAt, updatedAt, checkpoints, head }) => ({
-				threadId,
-				createdAt: new Date(createdAt),
-				updatedAt: new Date(updatedAt),
-				checkpoints,
-				head,
-			})),
+			threads: page.map(describeThread),
 			next: rows.length > limit && last ? JSON.stringify([last.updatedAt, last.threadId]) : undefined,
 		};
+	}
+
+	async getThread(threadId: string): Promise<ThreadInfo | undefined> {
+		const row = await this.#engine.storage.getThread(threadId);
+		return row && describeThread(row);
 	}
 
 	async stats(): Promise<Stats> {
@@ -222,6 +223,10 @@ function newestOfEach(rows: readonly FoundCheckpoint[], count: number): FoundChe
 		taken.set(ns, before + 1);
 		return before < count;
 	});
+}
+
+function describeThread({ threadId, createdAt, updatedAt, checkpoints, head }: ThreadRow): ThreadInfo {
+	return { threadId, createdAt: new Date(createdAt), updatedAt: new Date(updatedAt), checkpoints, head };
 }
 
 function readCursor(after: string): { updatedAt: number; threadId: string } {

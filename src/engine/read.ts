@@ -68,13 +68,9 @@ async function isOutdated(engine: Engine, row: FoundCheckpoint): Promise<boolean
 
 /** Checkpoints by descending id. Reads a page at a time, and nothing is held open between two of them. */
 export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
-	const { threadId, ns, id, before, accepts } = query;
+	const { accepts } = query;
 	let left = query.limit;
-	const rows =
-		id === undefined
-			? engine.scanPages({ threadId, ns, before }, Math.min(left, FIRST_PAGE))
-			: findPages(engine, query);
-	for await (const page of rows) {
+	for await (const page of pagesOf(engine, query)) {
 		const wanted = accepts === undefined ? page : await filter(engine, page, accepts);
 		for (const stored of await readPage(engine, wanted.slice(0, left))) {
 			yield stored;
@@ -84,10 +80,26 @@ export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<St
 	}
 }
 
+/** The rows of such checkpoints, without their values. */
+export async function* listRows(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint> {
+	let left = query.limit;
+	for await (const page of pagesOf(engine, query))
+		for (const row of page) {
+			yield row;
+			if (--left <= 0) return;
+		}
+}
+
+function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint[]> {
+	const { threadId, ns, id, before, limit } = query;
+	if (id !== undefined) return findPages(engine, query);
+	return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
+}
+
 /** One id, in any thread and namespace that are left open. */
 async function* findPages(
 	engine: Engine,
-	{ threadId, ns, id = "", before }: ListQuery,
+	{ threadId, ns, id = "", before }: Omit<ListQuery, "accepts">,
 ): AsyncGenerator<FoundCheckpoint[]> {
 	if (before !== undefined && compareIds(id, before) >= 0) return;
 	if (threadId !== undefined && ns !== undefined) {

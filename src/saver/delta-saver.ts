@@ -15,7 +15,7 @@ import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { Maintenance } from "../engine/maintenance.ts";
 import { put, putWrites } from "../engine/put.ts";
-import { get, getLatest, list, type StoredCheckpoint } from "../engine/read.ts";
+import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
@@ -23,12 +23,15 @@ import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeCon
 import { matchesFilter } from "./filter.ts";
 import { checkOptions, readKeepLast, readLimit } from "./options.ts";
 import type {
+	CheckpointInfo,
 	Copied,
 	CopyThreadOptions,
+	DeleteForRunsOptions,
 	ListThreadsOptions,
 	PruneOptions,
 	Removed,
 	Stats,
+	ThreadInfo,
 	ThreadPage,
 } from "./types.ts";
 
@@ -202,8 +205,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * Removes what these runs stored, so that each thread is as it was without them. A run's id is the `run_id` of the
 	 * metadata, or else of the config's `metadata` or `configurable`, when it was put.
 	 */
-	async deleteForRuns(runIds: string[]): Promise<Removed> {
-		return this.run(() => this.#maintenance.deleteForRuns(runIds.map(String)));
+	async deleteForRuns(runIds: string[], options: DeleteForRunsOptions = {}): Promise<Removed> {
+		checkOptions("deleteForRuns", options, ["threadIds"]);
+		const threadIds = options.threadIds?.map((id) => mustReadThreadId(id, "deleteForRuns"));
+		return this.run(() => this.#maintenance.deleteForRuns(runIds.map(String), threadIds));
 	}
 
 	/**
@@ -218,6 +223,43 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
 		checkOptions("listThreads", options, ["limit", "after"]);
 		return this.run(() => this.#maintenance.listThreads(options.limit ?? 50, options.after));
+	}
+
+	/** One thread, as {@link listThreads} lists it; `undefined` if nothing is stored under its id. */
+	async getThread(threadId: string): Promise<ThreadInfo | undefined> {
+		const id = mustReadThreadId(threadId, "getThread");
+		return this.run(() => this.#maintenance.getThread(id));
+	}
+
+	/**
+	 * Checkpoints with their parents and runs, newest first, without reading any state. Takes what {@link list} takes,
+	 * but no `filter`.
+	 *
+	 * @example
+	 * ```ts
+	 * for await (const { checkpointId, parentId, runId } of saver.listCheckpoints({ configurable: { thread_id: "main" } }))
+	 * 	console.log(checkpointId, parentId, runId);
+	 * ```
+	 */
+	async *listCheckpoints(
+		config: RunnableConfig,
+		options: Pick<CheckpointListOptions, "before" | "limit"> = {},
+	): AsyncGenerator<CheckpointInfo> {
+		this.#checkOpen();
+		checkOptions("listCheckpoints", options, ["before", "limit"]);
+		const before = readAddress(options.before).id;
+		const limit = readLimit(options.limit);
+		if (limit <= 0) return;
+		for await (const row of listRows(this.#engine, { ...readAddress(config), before, limit }))
+			yield {
+				threadId: row.threadId,
+				checkpointNs: row.ns,
+				checkpointId: row.id,
+				parentId: row.parentId,
+				runId: row.runId,
+				source: row.source,
+				step: row.step,
+			};
 	}
 
 	/** Counts everything. Reads all checkpoint rows, but no values. */

@@ -14,6 +14,12 @@ export interface PruneOptions {
 	keepLast?: number;
 }
 
+/** Where {@link DeltaSaver.deleteForRuns} deletes. */
+export interface DeleteForRunsOptions {
+	/** Only in these threads. A copy of a thread has the run ids of its source. Default: in all. */
+	threadIds?: string[];
+}
+
 /** What a deletion removed. */
 export interface Removed {
 	checkpoints: number;
@@ -48,6 +54,19 @@ export interface ThreadInfo {
 	checkpoints: number;
 	/** Id of the newest checkpoint of the root namespace, if there is one. */
 	head: string | undefined;
+}
+
+/** A checkpoint, as the listing knows it without reading any state. */
+export interface CheckpointInfo {
+	threadId: string;
+	checkpointNs: string;
+	checkpointId: string;
+	parentId: string | undefined;
+	/** The run that stored it, see {@link DeltaSaver.deleteForRuns}. */
+	runId: string | undefined;
+	/** `source` and `step` of its metadata. */
+	source: string | undefined;
+	step: number | undefined;
 }
 
 /** One page of threads, the most recently updated first. */
