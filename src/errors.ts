@@ -24,6 +24,18 @@ export type CheckpointErrorCode =
 	| "READ_ONLY"
 	/** Another process held the database for longer than the busy timeout. */
 	| "BUSY"
+	/** A guarded put would have started a branch; see {@link ConcurrencyError}. */
+	| "CONFLICT"
+	/** There is no room for what was to be stored. */
+	| "DISK_FULL"
+	/** The operating system could not read or write the file. */
+	| "IO_ERROR"
+	/** The file can't be opened: its folder is missing, or permissions are. */
+	| "CANT_OPEN"
+	/** The file was removed, or another was put in its place, while it was open. */
+	| "FILE_GONE"
+	/** The database ran out of memory. */
+	| "OUT_OF_MEMORY"
 	/** The saver was closed. */
 	| "CLOSED"
 	/** A required package is not installed. */
@@ -48,12 +60,40 @@ export type CheckpointErrorCode =
  * ```
  */
 export class CheckpointError extends Error {
-	override readonly name = "CheckpointError";
+	override readonly name: string = "CheckpointError";
 	readonly code: CheckpointErrorCode;
 
 	constructor(code: CheckpointErrorCode, message: string, options?: ErrorOptions) {
 		super(`${message} [${code}]`, options);
 		this.code = code;
+	}
+}
+
+/**
+ * A put was refused, with nothing stored, because its parent is not the newest checkpoint of its namespace any more.
+ * Only with `onConflict: "reject"`.
+ *
+ * @example
+ * ```ts
+ * if (error instanceof ConcurrencyError) await graph.invoke(input, config); // starts anew from what the other run left
+ * ```
+ */
+export class ConcurrencyError extends CheckpointError {
+	/** The checkpoint that the put was to follow; `undefined` if it was to be the first. */
+	readonly parentId: string | undefined;
+	/** The newest checkpoint. */
+	readonly headId: string;
+	override readonly name = "ConcurrencyError";
+
+	constructor(refused: { threadId: string; ns: string; id: string; parentId: string | undefined }, headId: string) {
+		const { threadId, ns, id, parentId } = refused;
+		const parent = parentId === undefined ? "no checkpoint" : `checkpoint ${quote(parentId)}`;
+		super(
+			"CONFLICT",
+			`Checkpoint ${quote(id)} was to follow ${parent}, but the newest one of thread ${quote(threadId)}, namespace ${quote(ns)}, is ${quote(headId)}: read the thread again and start from there.`,
+		);
+		this.parentId = parentId;
+		this.headId = headId;
 	}
 }
 

@@ -1,6 +1,6 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { decodeOfficial } from "./codec/official-json.ts";
-export { CheckpointError, type CheckpointErrorCode } from "./errors.ts";
+export { CheckpointError, type CheckpointErrorCode, ConcurrencyError } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";
 export type {
@@ -15,4 +15,5 @@ export type {
 	ThreadInfo,
 	ThreadPage,
 } from "./saver/types.ts";
+export { checkHead } from "./storage/guard.ts";
 export type * from "./storage/storage.ts";

@@ -5,6 +5,7 @@ import { blobRules } from "./storage/blobs.ts";
 import { closingRules } from "./storage/closing.ts";
 import { copyRules } from "./storage/copy.ts";
 import { familyRules } from "./storage/families.ts";
+import { guardRules } from "./storage/guard.ts";
 import { idRules } from "./storage/ids.ts";
 import { pathRules } from "./storage/paths.ts";
 import { putRules } from "./storage/put.ts";
@@ -55,6 +56,7 @@ const TOPICS: Record<string, (test: StorageTest) => void> = {
 	put: putRules,
 	writes: writeRules,
 	stamps: stampRules,
+	"the guard": guardRules,
 	atomicity: atomicRules,
 	"getLatest and scan": scanRules,
 	"getPath and getChildren": pathRules,

@@ -1,4 +1,5 @@
 import { compareIds } from "./compare-ids.ts";
+import { checkHead } from "./guard.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -14,6 +15,7 @@ import type {
 	RowCount,
 	ScanQuery,
 	Storage,
+	StorageDamage,
 	StorageTotals,
 	ThreadRow,
 	WriteKey,
@@ -92,8 +94,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		const namespace = this.#namespace(threadId, ns);
-		return this.#found([namespace?.rows.get(namespace.order.at(-1) ?? "")])[0];
+		return this.#found([this.#newest(this.#threads.get(threadId), ns)])[0];
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
@@ -199,6 +200,12 @@ export class MemoryStorage implements Storage {
 		return members.map(([threadId, thread]) => describeThread(threadId, thread));
 	}
 
+	async listFamilies(limit: number, after = -1): Promise<number[]> {
+		const families = new Set([...this.#blobs.values()].map(({ family }) => family));
+		const ascending = [...families].sort((a, b) => a - b);
+		return ascending.filter((family) => family > after).slice(0, limit);
+	}
+
 	async listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
 		const blobs = [...this.#blobs.values()].filter((blob) => blob.family === family);
 		return blobs.map(({ row }) => ({ id: row.id, base: row.base, bytes: row.data.length }));
@@ -222,6 +229,11 @@ export class MemoryStorage implements Storage {
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		let thread = this.#threads.get(batch.threadId);
 		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
+		const { checkpoint, onlyOnHead } = batch;
+		if (checkpoint && onlyOnHead) {
+			const isStored = thread?.namespaces.get(checkpoint.ns)?.rows.has(checkpoint.id) === true;
+			checkHead(checkpoint, this.#newest(thread, checkpoint.ns), isStored);
+		}
 		this.#checkBlobs(batch.blobs);
 		if (thread === undefined) {
 			thread = newThread(batch.fresh, batch.fresh, batch.now);
@@ -337,6 +349,14 @@ export class MemoryStorage implements Storage {
 		this.#blobs.clear();
 	}
 
+	async check(): Promise<StorageDamage[]> {
+		return [];
+	}
+
+	async tidy(): Promise<boolean> {
+		return false;
+	}
+
 	async close(): Promise<void> {}
 
 	#checkBlobs(blobs: readonly BlobRow[]): void {
@@ -348,6 +368,11 @@ export class MemoryStorage implements Storage {
 	#found(rows: readonly (CheckpointRow | undefined)[]): FoundCheckpoint[] {
 		const stamp = ({ threadId }: CheckpointRow) => this.#threads.get(threadId)?.stamp as number;
 		return rows.flatMap((row) => (row === undefined ? [] : [{ ...row, stamp: stamp(row) }]));
+	}
+
+	#newest(thread: Thread | undefined, ns: string): CheckpointRow | undefined {
+		const namespace = thread?.namespaces.get(ns);
+		return namespace?.rows.get(namespace.order.at(-1) ?? "");
 	}
 
 	#namespace(threadId: string, ns: string): Namespace | undefined {

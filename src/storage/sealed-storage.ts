@@ -16,6 +16,7 @@ import type {
 	RowCount,
 	ScanQuery,
 	Storage,
+	StorageDamage,
 	StorageTotals,
 	StoredValue,
 	ThreadRow,
@@ -104,6 +105,10 @@ export class SealedStorage implements Storage {
 
 	getFamily(family: number): Promise<ThreadRow[]> {
 		return this.#inner.getFamily(family);
+	}
+
+	listFamilies(limit: number, after: number | undefined): Promise<number[]> {
+		return this.#inner.listFamilies(limit, after);
 	}
 
 	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
@@ -200,6 +205,14 @@ export class SealedStorage implements Storage {
 
 	clear(): Promise<void> {
 		return this.#inner.clear();
+	}
+
+	check(): Promise<StorageDamage[]> {
+		return this.#inner.check();
+	}
+
+	tidy(): Promise<boolean> {
+		return this.#inner.tidy();
 	}
 
 	close(): Promise<void> {

@@ -64,6 +64,7 @@ export const SQL = {
 	getBlob: "SELECT id, base, type, data FROM delta_blob WHERE id = ?",
 	insertBlob: "INSERT INTO delta_blob (id, family, base, type, data) VALUES (?, ?, ?, ?, ?)",
 	listBlobs: "SELECT id, base, length(data) AS bytes FROM delta_blob WHERE family = ?",
+	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 
 	replaceHead:

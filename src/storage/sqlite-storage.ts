@@ -1,5 +1,6 @@
 import { CheckpointError } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
+import { checkHead } from "./guard.ts";
 import { type SqliteDatabase, type SqliteStatement, translateError } from "./sqlite-driver.ts";
 import { packId } from "./sqlite-ids.ts";
 import {
@@ -31,6 +32,7 @@ import type {
 	RowCount,
 	ScanQuery,
 	Storage,
+	StorageDamage,
 	StorageTotals,
 	ThreadRow,
 	WriteKey,
@@ -189,6 +191,10 @@ export class SqliteStorage implements Storage {
 		return this.#use((sql) => sql.getFamily.all(family).map(toThread));
 	}
 
+	listFamilies(limit: number, after = -1): Promise<number[]> {
+		return this.#use((sql) => (sql.listFamilies.all(after, limit) as { family: number }[]).map((row) => row.family));
+	}
+
 	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
 		type Row = { id: number; base: number | null; bytes: number };
 		return this.#use((sql) =>
@@ -214,6 +220,11 @@ export class SqliteStorage implements Storage {
 		return this.#change((sql) => {
 			const thread = this.#threadFor(sql, batch);
 			if (thread === undefined) return undefined;
+			if (batch.checkpoint && batch.onlyOnHead) {
+				const { threadId, ns, id } = batch.checkpoint;
+				const isStored = sql.getCheckpoint.get(threadId, ns, id) !== undefined;
+				checkHead(batch.checkpoint, toCheckpoint(sql.getLatest.get(threadId, ns)), isStored);
+			}
 			const dropped = putWrites(sql, thread.pk, batch.writes);
 			for (const { id, base, type, data } of batch.blobs)
 				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
@@ -313,6 +324,17 @@ export class SqliteStorage implements Storage {
 		return this.#change((_, db) => {
 			for (const table of ["thread", "checkpoint", "blob", "write", "base"]) db.exec(`DELETE FROM delta_${table}`);
 		});
+	}
+
+	check(): Promise<StorageDamage[]> {
+		return this.#use((_, db) => {
+			const found = db.pragma("integrity_check") as { integrity_check: string }[];
+			return found.map(({ integrity_check: problem }) => ({ problem })).filter(({ problem }) => problem !== "ok");
+		});
+	}
+
+	async tidy(): Promise<boolean> {
+		return false;
 	}
 
 	async close(): Promise<void> {

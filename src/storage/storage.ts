@@ -96,6 +96,8 @@ export interface PutBatch {
 	readonly now: number;
 	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */
 	readonly checkpoint?: CheckpointRow | undefined;
+	/** Refused with a `ConcurrencyError` if the checkpoint would start a branch, see `checkHead` in `storage/guard.ts`. */
+	readonly onlyOnHead?: boolean | undefined;
 	readonly blobs: readonly BlobRow[];
 	/** All of one task at one checkpoint. The blob of one that is dropped is not stored. */
 	readonly writes: readonly NewWrite[];
@@ -170,6 +172,14 @@ export interface StorageTotals {
 	readonly bytes: { readonly checkpoints: number; readonly blobs: number; readonly writes: number };
 }
 
+/** Something that a backend found wrong with how it keeps rows; values and histories are none of its business. */
+export interface StorageDamage {
+	/** The thread whose rows it concerns, where that can be told. */
+	readonly threadId?: string | undefined;
+	/** For people. */
+	readonly problem: string;
+}
+
 /**
  * Rows and bytes. A backend knows nothing of values, deltas or histories.
  *
@@ -214,6 +224,8 @@ export interface Storage {
 	/** Threads by descending update time and then descending id, after the given place. */
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]>;
 	getFamily(family: number): Promise<ThreadRow[]>;
+	/** Families that have blobs, with or without threads, by ascending number after the given one. */
+	listFamilies(limit: number, after: number | undefined): Promise<number[]>;
 	/** Every blob of a family without its bytes. */
 	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]>;
 	totals(): Promise<StorageTotals>;
@@ -228,6 +240,13 @@ export interface Storage {
 	/** Changes how rows are stored, not what they say: all at once. Answers how many rows still had the bytes seen. */
 	replaceBytes(replacements: readonly Replacement[]): Promise<number>;
 	clear(): Promise<void>;
+	/** Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none. */
+	check(): Promise<StorageDamage[]>;
+	/**
+	 * Finishes what a killed process left half removed, and gives space of removed rows back to the file system: one batch
+	 * of it, so that writers wait for moments only. Answers whether there may be more to do.
+	 */
+	tidy(): Promise<boolean>;
 	/** Lets go of what the backend holds. Idempotent. */
 	close(): Promise<void>;
 }

@@ -24,6 +24,7 @@ export async function readAll(storage: Storage) {
 
 /** Compares everything that a storage counts with what it holds. */
 export async function audit(storage: Storage, counted: <T extends { bytes: unknown }>(count: T) => T): Promise<void> {
+	assert.deepEqual(await storage.check(), []);
 	const threads = await storage.listThreads(ALL, undefined);
 	const sum = { checkpoints: 0, writes: 0 };
 	const bytes = { checkpoints: 0, writes: 0 };

@@ -26,6 +26,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	getThread: (storage) => storage.getThread("thread"),
 	listThreads: (storage) => storage.listThreads(1, undefined),
 	getFamily: (storage) => storage.getFamily(1),
+	listFamilies: (storage) => storage.listFamilies(1, undefined),
 	listBlobs: (storage) => storage.listBlobs(1),
 	totals: (storage) => storage.totals(),
 	put: (storage) => storage.put({ threadId: "thread", fresh: 1, now: 1, blobs: [], writes: [], checkpoint: row("a") }),
@@ -36,6 +37,8 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	replaceBytes: (storage) =>
 		storage.replaceBytes([{ kind: "blob", id: 1, from: new Uint8Array(1), to: new Uint8Array(2) }]),
 	clear: (storage) => storage.clear(),
+	check: (storage) => storage.check(),
+	tidy: (storage) => storage.tidy(),
 };
 
 /** clear, close, and what is there when the data are opened again. */
@@ -96,7 +99,9 @@ export function closingRules(test: StorageTest): void {
 			"getBlobs",
 			"listThreads",
 			"getFamily",
+			"listFamilies",
 			"listBlobs",
+			"check",
 		] as const)
 			assert.deepEqual(await CALLS[call](storage), []);
 	});

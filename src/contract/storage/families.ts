@@ -73,6 +73,23 @@ export function familyRules(test: StorageTest): void {
 		assert.deepEqual(await storage.listBlobs(family), []);
 	});
 
+	test("FAMILY-LIST: families with blobs are listed by number, those without threads too", async (scene) => {
+		const { storage, put, thread } = scene;
+		const ids = await scene.fourIds();
+		const families: number[] = [];
+		for (const [n, id] of ids.entries()) {
+			const threadId = `thread ${n}`;
+			await put({ checkpoint: row("a", { threadId }), blobs: n === 2 ? [] : [blob(id, "value")] });
+			if (n !== 2) families.push((await thread(threadId)).family);
+		}
+		families.sort((a, b) => a - b);
+		await storage.removeThread("thread 1");
+		assert.deepEqual(await storage.listFamilies(10, undefined), families);
+		assert.deepEqual(await storage.listFamilies(2, undefined), families.slice(0, 2));
+		assert.deepEqual(await storage.listFamilies(2, families[1]), families.slice(2));
+		assert.deepEqual(await storage.listFamilies(2, families[2]), []);
+	});
+
 	test("FAMILY-REMOVE: blobs that are removed are gone, the others stay", async (scene) => {
 		const { storage, put, thread } = scene;
 		const [a, b, c, missing] = await scene.fourIds();
