@@ -36,6 +36,8 @@ export type CheckpointErrorCode =
 	| "FILE_GONE"
 	/** The database ran out of memory. */
 	| "OUT_OF_MEMORY"
+	/** The database server could not be reached for longer than the retry timeout. */
+	| "UNREACHABLE"
 	/** The saver was closed. */
 	| "CLOSED"
 	/** A required package is not installed. */

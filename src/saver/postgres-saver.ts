@@ -1,0 +1,60 @@
+import { CheckpointError, quote } from "../errors.ts";
+import { openPool, type PostgresPool } from "../storage/postgres-driver.ts";
+import { PostgresSession } from "../storage/postgres-session.ts";
+import { PostgresStorage } from "../storage/postgres-storage.ts";
+import { checkOptions } from "./options.ts";
+import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
+
+export interface PostgresSaverOptions extends SealedSaverOptions {
+	/** The schema of the tables, which is made if it is not there. Default `"public"`. */
+	schema?: string;
+	/**
+	 * How long a call is tried that meets a conflict, a lost connection or a server that restarts, in milliseconds.
+	 * Default 30,000.
+	 */
+	retryTimeout?: number;
+	/**
+	 * Whether statements are prepared once for each connection. Default true. A pooler that can't do this is noticed by
+	 * itself; `false` saves the attempt.
+	 */
+	prepare?: boolean;
+}
+
+/**
+ * Keeps checkpoints in PostgreSQL, each step's changes only, for any number of servers.
+ *
+ * The first call connects and sets up what is missing; what is wrong with it rejects that call.
+ *
+ * @example
+ * ```ts
+ * const checkpointer = PostgresSaver.fromConnString("postgres://localhost/app", { schema: "checkpoints" });
+ * const graph = builder.compile({ checkpointer });
+ * ```
+ */
+export class PostgresSaver extends SealedSaver {
+	/** @param database a URL, as pg takes it, or a `Pool` of pg, which stays the caller's to end */
+	constructor(database: string | PostgresPool, options: PostgresSaverOptions = {}) {
+		super(storageFor(database, options), options);
+	}
+
+	static fromConnString(url: string, options?: PostgresSaverOptions): PostgresSaver {
+		return new PostgresSaver(url, options);
+	}
+}
+
+function storageFor(database: string | PostgresPool, options: PostgresSaverOptions): PostgresStorage {
+	checkOptions("PostgresSaver", options, [...SEALED_OPTIONS, "schema", "retryTimeout", "prepare"]);
+	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
+	if (typeof database !== "string" && typeof database?.connect !== "function")
+		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
+	if (typeof schema !== "string" || schema === "" || schema.includes("\0"))
+		throw new CheckpointError("INVALID_OPTION", `\`schema\` must be the name of a schema, got ${quote(schema)}.`);
+	if (!Number.isFinite(retryTimeout) || retryTimeout < 0)
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`\`retryTimeout\` must be a number of milliseconds, got ${quote(retryTimeout)}.`,
+		);
+	const isShared = typeof database !== "string";
+	const open = () => (isShared ? database : openPool(database));
+	return new PostgresStorage(new PostgresSession(open, { retryTimeout, prepare, isShared }), schema);
+}

@@ -1,0 +1,48 @@
+import type { EncryptionOptions } from "../seal/keyring.ts";
+import { Sealer } from "../seal/sealer.ts";
+import { SealedStorage } from "../storage/sealed-storage.ts";
+import type { Storage } from "../storage/storage.ts";
+import { DeltaSaver, type SaverOptions } from "./delta-saver.ts";
+import { checkOptions } from "./options.ts";
+
+/** What every saver can be told that keeps checkpoints outside of its process. */
+export interface SealedSaverOptions extends SaverOptions {
+	/** Encrypts values, writes and metadata with AES-256-GCM. */
+	encryption?: EncryptionOptions;
+	/** Whether large values are compressed where it pays. Default true. */
+	compression?: boolean;
+}
+
+/** Names of the options in {@link SealedSaverOptions}. */
+export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "encryption", "compression"];
+
+/** A saver whose rows are in envelopes: checked against damage, compressed, encrypted. */
+export class SealedSaver extends DeltaSaver {
+	readonly #sealed: SealedStorage;
+
+	constructor(storage: Storage, options: SealedSaverOptions) {
+		const { encryption, compression = true } = options;
+		const sealed = new SealedStorage(storage, new Sealer({ encryption, compression }));
+		super(sealed, options);
+		this.#sealed = sealed;
+	}
+
+	/**
+	 * Encrypts everything again that is not under the current key, or not encrypted at all (with `migrate`). Works in
+	 * batches beside running graphs, and goes on where it was if it is stopped and called again.
+	 *
+	 * @returns how many rows were encrypted
+	 */
+	async rotateKeys(options: { onProgress?: (done: { threads: number; rows: number }) => void } = {}): Promise<number> {
+		checkOptions("rotateKeys", options, ["onProgress"]);
+		const done = { threads: 0, rows: 0 };
+		await this.run(async () => {
+			for await (const { rows } of this.#sealed.rotate()) {
+				done.threads++;
+				done.rows += rows;
+				options.onProgress?.({ ...done });
+			}
+		});
+		return done.rows;
+	}
+}

@@ -1,0 +1,350 @@
+import { CheckpointError } from "../errors.ts";
+import { minuteOf, putStatement, putValues, readPut, shapeOf } from "./postgres-put.ts";
+import {
+	addCount,
+	asBuffer,
+	baseColumns,
+	checkpointColumns,
+	keyColumns,
+	text,
+	toBase,
+	toBlob,
+	toCheckpoint,
+	toThread,
+	toWrite,
+	writeColumns,
+	writeKeyColumns,
+} from "./postgres-rows.ts";
+import { migrate } from "./postgres-schema.ts";
+import { inTransaction, type PostgresSession, type Query, type SqlRow } from "./postgres-session.ts";
+import type { Statement, Values } from "./postgres-statement.ts";
+import { type Statements, scanStatement, statementsOn } from "./postgres-statements.ts";
+import { fromText, toText } from "./postgres-text.ts";
+import type {
+	BlobRow,
+	CheckpointKey,
+	CopyBatch,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	PutBatch,
+	PutResult,
+	RemoveBatch,
+	Replacement,
+	RowCount,
+	ScanQuery,
+	Storage,
+	StorageDamage,
+	StorageTotals,
+	ThreadRow,
+	WriteKey,
+	WriteRow,
+} from "./storage.ts";
+
+/** Blobs that are removed in one statement, so that none takes long. */
+const REMOVED_AT_ONCE = 1_000;
+
+/** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
+export class PostgresStorage implements Storage {
+	readonly #session: PostgresSession;
+	readonly #schema: string;
+	readonly #sql: Statements;
+	/** By what they are made for. */
+	readonly #built = new Map<string, Statement>();
+	#ready: Promise<void> | undefined;
+
+	constructor(session: PostgresSession, schema: string) {
+		this.#session = session;
+		this.#schema = schema;
+		this.#sql = statementsOn(schema);
+	}
+
+	async reserveIds(count: number): Promise<number> {
+		const [row] = await this.#query(this.#sql.reserve, { count });
+		return Number(row?.[0]);
+	}
+
+	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
+		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id) };
+		return (await this.#query(this.#sql.getCheckpoint, values)).map(toCheckpoint)[0];
+	}
+
+	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
+		return (await this.#query(this.#sql.getLatest, { thread: toText(threadId), ns: toText(ns) })).map(toCheckpoint)[0];
+	}
+
+	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
+		const { threadId, ns, before, after, limit } = query;
+		const shape = [threadId, ns, before, after].map((part) => (part === undefined ? 0 : 1)).join("");
+		const statement = this.#build(`scan ${shape}`, () => scanStatement(this.#schema, query));
+		const values = {
+			thread: text(threadId),
+			ns: text(ns),
+			before: text(before),
+			afterId: text(after?.id),
+			afterThread: text(after?.threadId),
+			afterNs: text(after?.ns),
+			limit,
+		};
+		return (await this.#query(statement, values)).map(toCheckpoint);
+	}
+
+	async getPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
+		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
+		const path = (await this.#query(this.#sql.getPath, values)).map(toCheckpoint);
+		const seen = new Set<string>();
+		const end = path.findIndex((row) => seen.size === seen.add(row.id).size);
+		return end < 0 ? path : path.slice(0, end);
+	}
+
+	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
+		const values = { thread: toText(threadId), ns: toText(ns), parents: parentIds.map(toText) };
+		return (await this.#query(this.#sql.getChildren, values)).map(toCheckpoint);
+	}
+
+	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+		const values = { runs: runIds.map(toText) };
+		return {
+			checkpoints: (await this.#query(this.#sql.findRunCheckpoints, values)).map(toCheckpoint),
+			writes: (await this.#query(this.#sql.findRunWrites, values)).map(toWrite),
+		};
+	}
+
+	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
+		return (await this.#query(this.#sql.getWrites, keyColumns(keys))).map(toWrite);
+	}
+
+	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
+		const values = { thread: toText(threadId), ns: toText(ns), before: toText(before) };
+		return (await this.#query(this.#sql.getOrphanWrites, values)).map(toWrite);
+	}
+
+	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
+		return (await this.#query(this.#sql.getThreadWrites, { thread: toText(threadId) })).map(toWrite);
+	}
+
+	async getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
+		return (await this.#query(this.#sql.getBases, keyColumns(keys))).map(toBase);
+	}
+
+	async getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
+		return (await this.#query(this.#sql.getThreadBases, { thread: toText(threadId) })).map(toBase);
+	}
+
+	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+		return (await this.#query(this.#sql.getBlobs, { ids })).map(toBlob);
+	}
+
+	async getThread(threadId: string): Promise<ThreadRow | undefined> {
+		return (await this.#query(this.#sql.getThread, { thread: toText(threadId) })).map(toThread)[0];
+	}
+
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
+		if (after === undefined) return (await this.#query(this.#sql.listThreads, { limit })).map(toThread);
+		const { updatedAt, threadId } = after;
+		const values = { minute: minuteOf(updatedAt), updated: updatedAt, thread: toText(threadId), limit };
+		return (await this.#query(this.#sql.listThreadsAfter, values)).map(toThread);
+	}
+
+	async getFamily(family: number): Promise<ThreadRow[]> {
+		return (await this.#query(this.#sql.getFamily, { family })).map(toThread);
+	}
+
+	async listFamilies(limit: number, after = -1): Promise<number[]> {
+		return (await this.#query(this.#sql.listFamilies, { limit, after })).map(([family]) => Number(family));
+	}
+
+	async listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
+		const rows = await this.#query(this.#sql.listBlobs, { family });
+		return rows.map(([id, base, bytes]) => ({
+			id: Number(id),
+			base: base === null ? undefined : Number(base),
+			bytes: Number(bytes),
+		}));
+	}
+
+	async totals(): Promise<StorageTotals> {
+		const [row = []] = await this.#query(this.#sql.totals);
+		const [threads = 0, checkpoints = 0, writes = 0, headBytes = 0, blobs = 0, writeBytes = 0] = row.map(Number);
+		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: writeBytes } };
+	}
+
+	async put(batch: PutBatch): Promise<PutResult | undefined> {
+		if (new Set(batch.blobs.map(({ id }) => id)).size < batch.blobs.length)
+			throw new CheckpointError("STORAGE", "A blob id was given twice.");
+		const values = putValues(batch);
+		await this.#open();
+		return this.#session.run(async (query, isAgain) => {
+			const statement = this.#putStatement(batch, isAgain);
+			const store = async () => readPut(await query(statement, values), batch);
+			if (!isAgain) return store();
+			// The first sending may still be under way: whoever has the thread locked knows how it ended.
+			return inTransaction(query, async () => {
+				await query(this.#sql.lockThread, values);
+				return store();
+			});
+		});
+	}
+
+	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+		const thread = toText(batch.threadId);
+		return this.#transact<RowCount | undefined>(async (query, earlier) => {
+			const [found] = await query(this.#sql.lockThread, { thread });
+			const [number, , stamp] = found?.map(Number) ?? [];
+			if (earlier !== undefined && stamp === batch.newStamp) return earlier;
+			if (number === undefined || stamp !== batch.stamp) return undefined;
+			const removed = noRows();
+			const { checkpoints, writes, relink, deltaBases } = batch;
+			if (checkpoints.length > 0)
+				addCount(removed, await query(this.#sql.removeRows, { number, ...keyColumns(checkpoints) }));
+			if (writes.length > 0)
+				addCount(removed, await query(this.#sql.removeWrites, { number, ...writeKeyColumns(writes) }));
+			if (relink.length > 0) {
+				const parents = relink.map(({ parentId }) => text(parentId));
+				await query(this.#sql.relink, { number, ...keyColumns(relink.map(({ key }) => key)), parents });
+			}
+			if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
+			await query(this.#sql.restamp, { number, thread, stamp: batch.newStamp });
+			return removed;
+		});
+	}
+
+	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
+		const { fresh: number, now } = batch;
+		const thread = toText(batch.target);
+		return this.#transact<RowCount | undefined>(async (query, earlier) => {
+			const [found] = await query(this.#sql.shareThread, { thread: toText(batch.source) });
+			const [source, family, stamp] = found?.map(Number) ?? [];
+			if (earlier === undefined && (source === undefined || stamp !== batch.stamp)) return undefined;
+			const added = await query(this.#sql.addThread, { thread, number, family, now, minute: minuteOf(now) });
+			if (added.length === 0) {
+				const [target] = await query(this.#sql.lockThread, { thread });
+				return earlier !== undefined && Number(target?.[0]) === number ? earlier : undefined;
+			}
+			if (source === undefined || stamp !== batch.stamp) return undefined;
+			const copied = noRows();
+			const { checkpoints, rows, deltaBases } = batch;
+			if (rows !== undefined) await this.#addRows(query, number, source, rows, copied);
+			else if (checkpoints === undefined) addCount(copied, await query(this.#sql.copyAll, { number, source }));
+			else {
+				const parents = checkpoints.map(({ parentId }) => text(parentId));
+				const keys = keyColumns(checkpoints.map(({ key }) => key));
+				addCount(copied, await query(this.#sql.copyRows, { number, source, ...keys, parents }));
+			}
+			if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
+			await query(this.#sql.restamp, { number, thread, stamp: number });
+			return copied;
+		});
+	}
+
+	async #addRows(query: Query, number: number, source: number, rows: NonNullable<CopyBatch["rows"]>, sum: RowCount) {
+		const { checkpoints, writes } = rows;
+		const points = { number, source, ...checkpointColumns(checkpoints) };
+		if (checkpoints.length > 0) addCount(sum, await query(this.#sql.addCheckpoints, points));
+		const written = { number, ...writeKeyColumns(writes), ...writeColumns(writes) };
+		if (writes.length > 0) addCount(sum, await query(this.#sql.addWrites, written));
+	}
+
+	async removeThread(threadId: string): Promise<RowCount> {
+		return this.#transact<RowCount>(async (query, earlier) => {
+			const [found] = await query(this.#sql.removeThread, { thread: toText(threadId) });
+			if (found === undefined) return earlier ?? noRows();
+			const removed = noRows();
+			addCount(removed, await query(this.#sql.removeAll, { number: Number(found[0]) }));
+			return removed;
+		});
+	}
+
+	async removeBlobs(family: number, ids: readonly number[]): Promise<void> {
+		for (let i = 0; i < ids.length; i += REMOVED_AT_ONCE)
+			await this.#query(this.#sql.removeBlobs, { family, ids: ids.slice(i, i + REMOVED_AT_ONCE) });
+	}
+
+	async replaceBytes(replacements: readonly Replacement[]): Promise<number> {
+		// Rows that a try before has replaced are not found again.
+		return this.#transact<number>(async (query, earlier = 0) => {
+			let count = 0;
+			for (const replacement of replacements) count += (await this.#replace(query, replacement)).length;
+			return Math.max(count, earlier);
+		});
+	}
+
+	#replace(query: Query, { from, to, ...place }: Replacement): Promise<SqlRow[]> {
+		const bytes = { from: typeof from === "number" ? from : asBuffer(from), to: asBuffer(to) };
+		if (place.kind === "blob") return query(this.#sql.replaceBlob, { ...bytes, id: place.id });
+		const { threadId, ns, id } = place.key;
+		const key = { ...bytes, thread: toText(threadId), ns: toText(ns), id: toText(id) };
+		if (place.kind === "checkpoint") return query(this.#sql.replaceHead, key);
+		if (place.kind === "deltaBase") return query(this.#sql.replaceBase, { ...key, channel: toText(place.channel) });
+		const { taskId, generation, idx } = place.key;
+		const statement = typeof from === "number" ? this.#sql.replaceReference : this.#sql.replaceValue;
+		return query(statement, { ...key, task: toText(taskId), generation, idx });
+	}
+
+	async clear(): Promise<void> {
+		await this.#transact(async (query) => {
+			// Waits for whoever is storing; what they stored is seen by the statement after it.
+			await query(this.#sql.clearThreads);
+			await query(this.#sql.sweep);
+		});
+	}
+
+	async check(): Promise<StorageDamage[]> {
+		const counted = await this.#query(this.#sql.findMiscounted);
+		const lost = await this.#query(this.#sql.findLost);
+		return [
+			...counted.map(([threadId]) => ({
+				threadId: fromText(threadId as string),
+				problem: "The thread's row miscounts its checkpoints, or names another than the newest.",
+			})),
+			...lost.map(([number, table]) => ({
+				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
+			})),
+		];
+	}
+
+	/** Nothing is ever left half removed, and the server gives space back by itself. */
+	async tidy(): Promise<boolean> {
+		return false;
+	}
+
+	async close(): Promise<void> {
+		await this.#session.close();
+	}
+
+	#putStatement(batch: PutBatch, isAgain: boolean): Statement {
+		const shape = shapeOf(batch, isAgain);
+		return this.#build(`put ${Object.values(shape).map(Number).join("")}`, () => putStatement(this.#schema, shape));
+	}
+
+	#build(name: string, make: () => Statement): Statement {
+		let statement = this.#built.get(name);
+		if (statement === undefined) {
+			statement = make();
+			this.#built.set(name, statement);
+		}
+		return statement;
+	}
+
+	async #query(statement: Statement, values?: Values): Promise<SqlRow[]> {
+		await this.#open();
+		return this.#session.query(statement, values);
+	}
+
+	async #transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
+		await this.#open();
+		return this.#session.transact(work);
+	}
+
+	/** What goes wrong rejects the calls that wait for it; the next one begins anew. */
+	#open(): Promise<void> {
+		this.#ready ??= migrate(this.#session, this.#schema).catch((error) => {
+			this.#ready = undefined;
+			throw error;
+		});
+		return this.#ready;
+	}
+}
+
+function noRows(): RowCount {
+	return { checkpoints: 0, writes: 0, bytes: 0 };
+}
