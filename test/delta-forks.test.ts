@@ -5,6 +5,7 @@ import { SqliteSaver } from "../src/sqlite.ts";
 import { mulberry32, randomScenario } from "./support/delta-random.ts";
 import { askTwice, line, nested, scenarios } from "./support/delta-scenarios.ts";
 import { differences, World } from "./support/delta-world.ts";
+import { CheckedSaver, ReadingElsewhereSaver } from "./support/history-readers.ts";
 import { OvertakingStorage } from "./support/overtaking-storage.ts";
 
 interface Candidate {
@@ -22,6 +23,16 @@ const savers: readonly Candidate[] = [
 		name: "one whose calls overtake each other",
 		create: () => new DeltaSaver(new OvertakingStorage(mulberry32(1))),
 		overtaking: true,
+		randomHistories: 10,
+	},
+	{
+		name: "one that is compared with one that remembers nothing",
+		create: () => new CheckedSaver(),
+		randomHistories: 30,
+	},
+	{
+		name: "SqliteSaver, read through another connection",
+		create: () => new ReadingElsewhereSaver(),
 		randomHistories: 10,
 	},
 ];

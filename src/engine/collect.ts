@@ -1,5 +1,5 @@
 import type { Engine } from "./engine.ts";
-import { unpackHistory } from "./history.ts";
+import { unpackHistory } from "./raw-history.ts";
 import { unpackRow } from "./rows.ts";
 
 /**

@@ -4,11 +4,14 @@ import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs } from "./blobs.ts";
 import type { Cell, Head } from "./head.ts";
+import { LinkCache } from "./links.ts";
 import { Lru } from "./lru.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 
 /** Share of the cache that parsed checkpoint rows may take, the rest being for the bytes of values. */
 const VIEW_SHARE = 8;
+/** Share that histories of delta channels may take. */
+const LINK_SHARE = 4;
 /** A parsed row is about this many times the size of its bytes. */
 const VIEW_WEIGHT = 4;
 /** Rows of the largest page of a scan. */
@@ -30,12 +33,14 @@ export class Engine {
 	readonly storage: Storage;
 	readonly blobs: Blobs;
 	readonly codec: Codec;
+	readonly links: LinkCache;
 	readonly #views: Lru<string, View>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
 		this.codec = codec;
 		this.blobs = new Blobs(storage, cacheBytes);
+		this.links = new LinkCache(cacheBytes / LINK_SHARE);
 		this.#views = new Lru(cacheBytes / VIEW_SHARE);
 	}
 
@@ -57,17 +62,15 @@ export class Engine {
 	/** The value in a cell. An error names what could not be read. */
 	decodeCell(key: CheckpointKey, channel: string, cell: Cell, blobs: ReadonlyMap<number, Blob>): unknown {
 		const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
-		const where = `channel "${channel}" of checkpoint "${key.id}" in thread "${key.threadId}", namespace "${key.ns}"`;
-		if (encoded === undefined)
-			throw new CheckpointError("CORRUPT", `Can't read ${where}: blob ${cell as number} is missing.`);
-		const explain = (cause: unknown) => {
-			throw new CheckpointError("CORRUPT", `Can't read ${where}: ${(cause as Error).message}`, { cause });
-		};
+		if (encoded === undefined) throw unreadable(key, channel, `blob ${cell as number} is missing.`);
 		try {
 			const value = this.codec.decode(encoded);
-			return value instanceof Promise ? value.catch(explain) : value;
+			if (!(value instanceof Promise)) return value;
+			return value.catch((cause) => {
+				throw unreadable(key, channel, cause.message, cause);
+			});
 		} catch (cause) {
-			return explain(cause);
+			throw unreadable(key, channel, (cause as Error).message, cause);
 		}
 	}
 
@@ -108,6 +111,12 @@ export class Engine {
 	/** Forgets everything that was read. */
 	clearCaches(): void {
 		this.#views.clear();
+		this.links.clear();
 		this.blobs.clear();
 	}
+}
+
+function unreadable({ threadId, ns, id }: CheckpointKey, channel: string, reason: string, cause?: unknown): Error {
+	const where = `channel "${channel}" of checkpoint "${id}" in thread "${threadId}", namespace "${ns}"`;
+	return new CheckpointError("CORRUPT", `Can't read ${where}: ${reason}`, { cause });
 }

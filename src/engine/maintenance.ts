@@ -21,6 +21,7 @@ export class Maintenance {
 		const thread = await this.#engine.storage.getThread(threadId);
 		if (thread === undefined) return nothing();
 		const rows = await this.#engine.storage.removeThread(threadId);
+		this.#engine.links.forget(threadId);
 		return this.#collect(thread.family, rows);
 	}
 
@@ -59,7 +60,7 @@ export class Maintenance {
 		choose: (rows: FoundCheckpoint[]) => FoundCheckpoint[],
 		writes: readonly WriteKey[],
 	): Promise<Removed> {
-		const { storage, blobs } = this.#engine;
+		const { storage, blobs, links } = this.#engine;
 		for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 			const thread = await storage.getThread(threadId);
 			if (thread === undefined) return nothing();
@@ -73,6 +74,7 @@ export class Maintenance {
 			const newStamp = await blobs.nextId();
 			const batch = { threadId, stamp: thread.stamp, newStamp, checkpoints, writes, relink, deltaBases };
 			const removed = await storage.remove(batch);
+			links.forget(threadId);
 			if (removed !== undefined) return this.#collect(thread.family, removed);
 		}
 		throw new CheckpointError(

@@ -2,7 +2,7 @@ import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-
 import type { CheckpointKey, FoundCheckpoint } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
 import type { Cell } from "./head.ts";
-import { unpackHistory } from "./history.ts";
+import { unpackHistory } from "./raw-history.ts";
 import { cacheKey, groupWrites, writeCell } from "./rows.ts";
 
 /**

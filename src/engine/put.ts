@@ -7,8 +7,9 @@ import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
 import { type Cell, copyVersions, packHead, unpackHead } from "./head.ts";
-import { keepLost } from "./history.ts";
+import { ORPHANS } from "./links.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
+import { keepLost } from "./raw-history.ts";
 
 /** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 64;
@@ -92,6 +93,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			writes: [],
 			deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],
 		});
+		if (stored?.replaced) engine.links.forget(key.threadId);
+		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
 		if (stored !== undefined) {
 			engine.keepView(key, { head: full, stamp: stored.stamp }, packed.length);
 			rememberBlobs(engine, placed);
@@ -230,6 +233,7 @@ export async function putWrites(engine: Engine, { key, runId, actor, taskId, wri
 	}
 	const fresh = await engine.blobs.nextId();
 	await engine.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows });
+	engine.links.change(key.threadId, key.ns, [key.id, engine.peekView(key) === undefined ? ORPHANS : undefined]);
 }
 
 /** Waits only if there is something to wait for. */

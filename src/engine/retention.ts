@@ -1,10 +1,11 @@
 import { TASKS } from "@langchain/langgraph-checkpoint";
 import type { DeltaBaseRow, FoundCheckpoint, RemoveBatch, WriteKey } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
-import { packHistory, walk } from "./history.ts";
 import { readOldSends } from "./old-sends.ts";
 import { isInternal } from "./origin.ts";
+import { packHistory } from "./raw-history.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
+import { walk } from "./walk.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {

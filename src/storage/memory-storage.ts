@@ -89,6 +89,10 @@ export class MemoryStorage implements Storage {
 		return this.#nextId - count;
 	}
 
+	async getEpoch(): Promise<number> {
+		return 0;
+	}
+
 	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
 		return this.#found([this.#namespace(threadId, ns)?.rows.get(id)])[0];
 	}

@@ -46,6 +46,10 @@ export class SealedStorage implements Storage {
 		return this.#inner.reserveIds(count);
 	}
 
+	getEpoch(): Promise<number> {
+		return this.#inner.getEpoch();
+	}
+
 	async getCheckpoint(key: CheckpointKey): Promise<FoundCheckpoint | undefined> {
 		return this.#openCheckpoint(await this.#inner.getCheckpoint(key));
 	}

@@ -13,6 +13,8 @@ export const SQL = {
 	commit: "COMMIT",
 	rollback: "ROLLBACK",
 	reserve: "UPDATE delta_sequence SET next = next + ? RETURNING next",
+	/** Change with commits of other connections, and with changes through this one. */
+	getVersion: "SELECT data_version AS others, total_changes() AS all_changes FROM pragma_data_version",
 
 	getCheckpoint: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND id = ?`,
 	getLatest: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? ORDER BY id DESC LIMIT 1`,

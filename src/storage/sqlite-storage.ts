@@ -48,6 +48,8 @@ export class SqliteStorage implements Storage {
 	#statements: Statements | undefined;
 	readonly #scans = new Map<string, SqliteStatement>();
 	#isClosed = false;
+	#epoch = 0;
+	#version = "";
 
 	/**
 	 * @param name of the database, for error messages
@@ -62,6 +64,17 @@ export class SqliteStorage implements Storage {
 
 	reserveIds(count: number): Promise<number> {
 		return this.#use((sql) => (sql.reserve.get(count) as { next: number }).next - count);
+	}
+
+	getEpoch(): Promise<number> {
+		return this.#use((sql) => {
+			const { others, all_changes } = sql.getVersion.get() as { others: number; all_changes: number };
+			// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
+			const version = this.#isShared ? `${others} ${all_changes}` : String(others);
+			if (version !== this.#version) this.#epoch++;
+			this.#version = version;
+			return this.#epoch;
+		});
 	}
 
 	getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {

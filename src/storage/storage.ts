@@ -197,6 +197,9 @@ export interface Storage {
 	/** Numbers never handed out before, by this or any other process: the first of `count` in a row. */
 	reserveIds(count: number): Promise<number>;
 
+	/** Another number than before if anything may have been changed meanwhile by others than the methods of this object. */
+	getEpoch(): Promise<number>;
+
 	getCheckpoint(key: CheckpointKey): Promise<FoundCheckpoint | undefined>;
 	/** The row with the greatest id. */
 	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined>;

@@ -5,7 +5,7 @@ import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
 import { diffBytes } from "../../src/engine/byte-delta.ts";
 import { type Head, packHead } from "../../src/engine/head.ts";
-import { packHistory, type RawHistory } from "../../src/engine/history.ts";
+import { packHistory, type RawHistory } from "../../src/engine/raw-history.ts";
 import { Sealer, type SealOptions } from "../../src/seal/sealer.ts";
 import { CLASSES, Hooked, Plain } from "./arbitraries.ts";
 

@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { DeltaCodec } from "../../src/codec/codec.ts";
 import { applyPatches } from "../../src/engine/byte-delta.ts";
 import { unpackHead } from "../../src/engine/head.ts";
-import { unpackHistory } from "../../src/engine/history.ts";
+import { unpackHistory } from "../../src/engine/raw-history.ts";
 import { Sealer } from "../../src/seal/sealer.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { CLASSES } from "./arbitraries.ts";

@@ -11,6 +11,7 @@ const COPY = { source: "thread", stamp: 0, target: "copy", fresh: 1, now: 1, che
 /** Every call of a storage but close. */
 const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promise<unknown>> = {
 	reserveIds: (storage) => storage.reserveIds(1),
+	getEpoch: (storage) => storage.getEpoch(),
 	getCheckpoint: (storage) => storage.getCheckpoint(key("a")),
 	getLatest: (storage) => storage.getLatest("thread", ""),
 	scan: (storage) => storage.scan({ limit: 1 }),
