@@ -51,6 +51,7 @@ export class PostgresStorage implements Storage {
 	/** By what they are made for. */
 	readonly #built = new Map<string, Statement>();
 	#ready: Promise<void> | undefined;
+	#epoch = 0;
 
 	constructor(session: PostgresSession, schema: string) {
 		this.#session = session;
@@ -61,6 +62,11 @@ export class PostgresStorage implements Storage {
 	async reserveIds(count: number): Promise<number> {
 		const [row] = await this.#query(this.#sql.reserve, { count });
 		return Number(row?.[0]);
+	}
+
+	/** Nothing tells that no other server has changed anything. */
+	async getEpoch(): Promise<number> {
+		return this.#epoch++;
 	}
 
 	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
