@@ -9,6 +9,7 @@ import { guardRules } from "./storage/guard.ts";
 import { idRules } from "./storage/ids.ts";
 import { pathRules } from "./storage/paths.ts";
 import { putRules } from "./storage/put.ts";
+import { readRules } from "./storage/read.ts";
 import { removeRules } from "./storage/remove.ts";
 import { replaceRules } from "./storage/replace.ts";
 import { runRules } from "./storage/runs.ts";
@@ -59,6 +60,7 @@ const TOPICS: Record<string, (test: StorageTest) => void> = {
 	"the guard": guardRules,
 	atomicity: atomicRules,
 	"getLatest and scan": scanRules,
+	read: readRules,
 	"getPath and getChildren": pathRules,
 	findRuns: runRules,
 	blobs: blobRules,

@@ -34,8 +34,12 @@ export class Blobs {
 		return this.#nextId++;
 	}
 
-	/** The values of these blobs. One that is missing is left out; one that is damaged throws. */
-	async load(ids: Iterable<number>): Promise<Map<number, Blob>> {
+	/**
+	 * The values of these blobs. One that is missing is left out; one that is damaged throws.
+	 *
+	 * @param along rows that came with what names the blobs, so that they need not be asked for
+	 */
+	async load(ids: Iterable<number>, along: readonly BlobRow[] = []): Promise<Map<number, Blob>> {
 		const found = new Map<number, Blob>();
 		const missing: number[] = [];
 		for (const id of new Set(ids)) {
@@ -44,15 +48,35 @@ export class Blobs {
 			else missing.push(id);
 		}
 		if (missing.length === 0) return found;
-		const rows = new Map((await this.#storage.getBlobs(missing)).map((row) => [row.id, row]));
+		const rows = new Map(along.map((row) => [row.id, row]));
+		/** What can be built on, besides rows. */
+		const known = new Map(found);
+		const absent = missing.filter((id) => !this.#completes(id, rows, known));
+		if (absent.length > 0) for (const row of await this.#storage.getBlobs(absent)) rows.set(row.id, row);
 		// Older first: the next one up the same chain then starts from bytes that are already there.
 		for (const id of missing.sort((a, b) => a - b)) {
-			const blob = this.#build(id, rows, found);
+			const blob = this.#build(id, rows, known);
 			if (blob === undefined) continue;
+			known.set(id, blob);
 			found.set(id, blob);
 			this.#recent.set(id, blob, blob.bytes.length);
 		}
 		return found;
+	}
+
+	/** Whether the rows lead to a whole blob, or to a recent one, which is then kept in `known`. */
+	#completes(id: number, rows: ReadonlyMap<number, BlobRow>, known: Map<number, Blob>): boolean {
+		let row = rows.get(id);
+		for (let steps = 0; row !== undefined && steps < rows.size; steps++) {
+			if (row.base === undefined || known.has(row.base)) return true;
+			const recent = rows.has(row.base) ? undefined : this.#recent.get(row.base);
+			if (recent !== undefined) {
+				known.set(row.base, recent);
+				return true;
+			}
+			row = rows.get(row.base);
+		}
+		return false;
 	}
 
 	/** Goes down the chain to a whole blob, or to one whose bytes are known, and up again. */
@@ -104,6 +128,11 @@ export class Blobs {
 	async #makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
 		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
 		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
+	}
+
+	/** Those of these blobs whose values are at hand. */
+	knownOf(ids: Iterable<number>): number[] {
+		return [...ids].filter((id) => this.#recent.get(id) !== undefined);
 	}
 
 	remember(id: number, blob: Blob): void {

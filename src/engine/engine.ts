@@ -3,7 +3,7 @@ import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs } from "./blobs.ts";
-import type { Cell, Head } from "./head.ts";
+import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
 import { Lru } from "./lru.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
@@ -14,6 +14,8 @@ const VIEW_SHARE = 8;
 const LINK_SHARE = 4;
 /** A parsed row is about this many times the size of its bytes. */
 const VIEW_WEIGHT = 4;
+/** Namespaces of which the last checkpoint seen is remembered. */
+const MOST_LAST_SEEN = 10_000;
 /** Rows of the largest page of a scan. */
 export const LARGEST_PAGE = 64;
 /**
@@ -35,6 +37,8 @@ export class Engine {
 	readonly codec: Codec;
 	readonly links: LinkCache;
 	readonly #views: Lru<string, View>;
+	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
+	readonly #lastSeen = new Lru<string, string>(MOST_LAST_SEEN);
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
@@ -106,12 +110,21 @@ export class Engine {
 	/** @param bytes size of the row that the view was parsed from */
 	keepView(key: CheckpointKey, view: View, bytes: number): void {
 		this.#views.set(cacheKey(key), view, bytes * VIEW_WEIGHT);
+		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ ...key, id: "" }), key.id, 1);
+	}
+
+	/** Blobs whose values are at hand and that a checkpoint, or the one seen last of its namespace, names. */
+	knownBlobs(threadId: string, ns: string, id: string | undefined): number[] {
+		const seen = id ?? this.#lastSeen.get(cacheKey({ threadId, ns, id: "" }));
+		const view = seen === undefined ? undefined : this.peekView({ threadId, ns, id: seen });
+		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
 	}
 
 	/** Forgets everything that was read. */
 	clearCaches(): void {
 		this.#views.clear();
 		this.links.clear();
+		this.#lastSeen.clear();
 		this.blobs.clear();
 	}
 }

@@ -96,6 +96,13 @@ export function unpackList(bytes: Uint8Array): unknown[] {
 	return value;
 }
 
+/** The blobs that a manifest names. */
+export function namedBlobs({ manifest }: Pick<Head, "manifest">): number[] {
+	const ids: number[] = [];
+	for (const cell of manifest.values()) if (typeof cell === "number") ids.push(cell);
+	return ids;
+}
+
 type Versions = Record<string, string | number>;
 
 /** Fresh objects, so that neither side can change the other's. */

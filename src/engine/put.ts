@@ -6,7 +6,7 @@ import type { Blob } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
-import { type Cell, copyVersions, packHead, unpackHead } from "./head.ts";
+import { type Cell, copyVersions, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { ORPHANS } from "./links.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
 import { keepLost } from "./raw-history.ts";
@@ -89,6 +89,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
 			checkpoint: { ...row, head: packed },
+			namedBlobs: namedBlobs(full),
 			blobs: placed.blobs.map(({ row }) => row),
 			writes: [],
 			deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],

@@ -5,15 +5,17 @@ import {
 	TASKS,
 } from "@langchain/langgraph-checkpoint";
 import { compareIds } from "../storage/compare-ids.ts";
-import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, Reading, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
-import { type Engine, MOST_ATTEMPTS } from "./engine.ts";
-import { type Cell, copyVersions, type Head, setOwn } from "./head.ts";
+import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS } from "./engine.ts";
+import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
 /** Rows of the first page of a listing. */
 const FIRST_PAGE = 4;
+/** The same where each page costs a round trip and it is not said how many rows are wanted. */
+const FIRST_READ = 16;
 
 export interface ListQuery {
 	readonly threadId: string | undefined;
@@ -35,23 +37,27 @@ export interface StoredCheckpoint {
 }
 
 export function get(engine: Engine, key: CheckpointKey): Promise<StoredCheckpoint | undefined> {
-	return readOne(engine, () => engine.storage.getCheckpoint(key));
+	return readOne(engine, key);
 }
 
 export function getLatest(engine: Engine, threadId: string, ns: string): Promise<StoredCheckpoint | undefined> {
-	return readOne(engine, () => engine.storage.getLatest(threadId, ns));
+	return readOne(engine, { threadId, ns, id: undefined });
 }
 
-async function readOne(
-	engine: Engine,
-	find: () => Promise<FoundCheckpoint | undefined>,
-): Promise<StoredCheckpoint | undefined> {
+/** A checkpoint by its id, or the newest one. */
+interface Place {
+	readonly threadId: string;
+	readonly ns: string;
+	readonly id: string | undefined;
+}
+
+async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint | undefined> {
 	for (let attempt = 1; ; attempt++) {
-		const row = await find();
+		const [row, along] = await find(engine, place);
 		if (row === undefined) return undefined;
 		const head = unpackRow(row);
 		try {
-			const [stored] = await readRows(engine, [row], [head]);
+			const [stored] = await readRows(engine, [row], [head], along);
 			// Whoever reads a checkpoint is likely to put its child next.
 			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
 			return stored;
@@ -59,6 +65,20 @@ async function readOne(
 			if (attempt === MOST_ATTEMPTS || !(await isOutdated(engine, row))) throw error;
 		}
 	}
+}
+
+/** A row, with all that it takes to read it if the storage gives that along. */
+async function find(engine: Engine, place: Place): Promise<[FoundCheckpoint | undefined, Reading | undefined]> {
+	const { storage } = engine;
+	const { threadId, ns, id } = place;
+	if (storage.read === undefined)
+		return [
+			await (id === undefined ? storage.getLatest(threadId, ns) : storage.getCheckpoint({ ...place, id })),
+			undefined,
+		];
+	const which = id === undefined ? { threadId, ns, limit: 1 } : [{ ...place, id }];
+	const reading = await storage.read(which, engine.knownBlobs(threadId, ns, id));
+	return [reading.checkpoints[0], reading];
 }
 
 /** Whether checkpoints of its thread were deleted since the row was read, so that what it names may be gone. */
@@ -70,13 +90,34 @@ async function isOutdated(engine: Engine, row: FoundCheckpoint): Promise<boolean
 export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
 	const { accepts } = query;
 	let left = query.limit;
-	for await (const page of pagesOf(engine, query)) {
-		const wanted = accepts === undefined ? page : await filter(engine, page, accepts);
-		for (const stored of await readPage(engine, wanted.slice(0, left))) {
+	for await (const [rows, along] of readPages(engine, query)) {
+		const wanted = accepts === undefined ? rows : await filter(engine, rows, accepts);
+		for (const stored of await readPage(engine, wanted.slice(0, left), along)) {
 			yield stored;
 			left--;
 		}
 		if (left <= 0) return;
+	}
+}
+
+/** The rows of a listing, with all that it takes to read them if the storage gives that along. */
+async function* readPages(
+	engine: Engine,
+	query: ListQuery,
+): AsyncGenerator<[rows: readonly FoundCheckpoint[], along?: Reading]> {
+	const { threadId, ns, before, limit } = query;
+	const { storage } = engine;
+	// What a filter leaves out need not be read.
+	if (storage.read === undefined || query.accepts !== undefined || query.id !== undefined) {
+		for await (const page of pagesOf(engine, query)) yield [page];
+		return;
+	}
+	let after: FoundCheckpoint | undefined;
+	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_READ; ; size = LARGEST_PAGE) {
+		const reading = await storage.read({ threadId, ns, before, after, limit: size }, []);
+		yield [reading.checkpoints, reading];
+		if (reading.checkpoints.length < size) return;
+		after = reading.checkpoints.at(-1);
 	}
 }
 
@@ -111,7 +152,7 @@ async function* findPages(
 
 async function filter(
 	engine: Engine,
-	rows: FoundCheckpoint[],
+	rows: readonly FoundCheckpoint[],
 	accepts: NonNullable<ListQuery["accepts"]>,
 ): Promise<FoundCheckpoint[]> {
 	const kept: FoundCheckpoint[] = [];
@@ -120,10 +161,14 @@ async function filter(
 	return kept;
 }
 
-async function readPage(engine: Engine, rows: readonly FoundCheckpoint[]): Promise<StoredCheckpoint[]> {
+async function readPage(
+	engine: Engine,
+	rows: readonly FoundCheckpoint[],
+	along: Reading | undefined,
+): Promise<StoredCheckpoint[]> {
 	if (rows.length === 0) return [];
 	try {
-		return await readRows(engine, rows);
+		return await readRows(engine, rows, rows.map(unpackRow), along);
 	} catch (error) {
 		const outdated = await Promise.all(rows.map((row) => isOutdated(engine, row)));
 		if (!outdated.includes(true)) throw error;
@@ -136,18 +181,20 @@ async function readPage(engine: Engine, rows: readonly FoundCheckpoint[]): Promi
 async function readRows(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
-	heads = rows.map(unpackRow),
+	heads: readonly Head[],
+	given: Reading | undefined,
 ): Promise<StoredCheckpoint[]> {
-	const writes = groupWrites(await engine.storage.getWrites(rows));
+	const along = given ?? (await engine.storage.read?.(rows, engine.blobs.knownOf(heads.flatMap(namedBlobs))));
+	const writes = groupWrites(along?.writes ?? (await engine.storage.getWrites(rows)));
 	const sends = await readOldSends(
 		engine,
 		rows.filter((_, i) => (heads[i] as Head).v < 4),
 	);
 	const ids = new Set<number>();
-	for (const head of heads) for (const cell of head.manifest.values()) if (typeof cell === "number") ids.add(cell);
+	for (const head of heads) for (const id of namedBlobs(head)) ids.add(id);
 	for (const group of writes.values()) for (const { value } of group) if (typeof value === "number") ids.add(value);
 	for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
-	const blobs = await engine.blobs.load(ids);
+	const blobs = await engine.blobs.load(ids, along?.blobs);
 	const read: StoredCheckpoint[] = [];
 	for (const [i, row] of rows.entries()) {
 		const key = cacheKey(row);

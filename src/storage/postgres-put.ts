@@ -127,7 +127,7 @@ export function putStatement(schema: string, shape: PutShape): Statement {
 		return `point AS (
 			INSERT INTO ${checkpoint} AS c
 				(thread, batch, puts, step, ns, id, parent, run_id, source, labels, blobs, head)
-			SELECT number, $fresh::bigint, 1, $step::bigint, $ns::text, $id::text, $parent::text, $run::text, $source::text, $labels::jsonb, $blobsNamed::bigint[],
+			SELECT number, $fresh::bigint, 1, $step::bigint, $ns::text, $id::text, $parent::text, $run::text, $source::text, $labels::jsonb, $namedBlobs::bigint[],
 				$row::bytea
 			FROM thread
 			ON CONFLICT (thread, ns, id) DO UPDATE SET batch = excluded.batch, step = excluded.step,
@@ -235,7 +235,7 @@ export function putValues(batch: PutBatch): Values {
 			source: text(checkpoint.source),
 			step: checkpoint.step ?? null,
 			labels: null,
-			blobsNamed: null,
+			namedBlobs: batch.namedBlobs?.length ? batch.namedBlobs : null,
 			row: asBuffer(checkpoint.head),
 		}),
 		...(write && {

@@ -1,11 +1,10 @@
 import { tableName } from "./postgres-schema.ts";
-import { compile, type Statement } from "./postgres-statement.ts";
-import type { ScanQuery } from "./storage.ts";
+import { compile } from "./postgres-statement.ts";
 
-export const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
-export const WRITE =
+const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
+const WRITE =
 	"t.thread_id, w.ns, w.checkpoint, w.task, w.generation, w.idx, w.channel, w.run_id, w.actor, w.type, w.blob, w.value";
-export const BASE = "t.thread_id, b.ns, b.checkpoint, b.channel, b.data";
+const BASE = "t.thread_id, b.ns, b.checkpoint, b.channel, b.data";
 const THREAD = "thread_id, family, stamp, created_at, updated_at, checkpoints, head";
 /** Columns of a row that a copy takes over. */
 const COPIED_CHECKPOINT = "step, ns, id, run_id, source, labels, blobs, head";
@@ -219,18 +218,3 @@ export function statementsOn(schema: string) {
 }
 
 export type Statements = ReturnType<typeof statementsOn>;
-
-/** The statement for a scan of this kind: which of its bounds are given. */
-export function scanStatement(schema: string, { threadId, ns, before, after }: ScanQuery): Statement {
-	const where: string[] = [];
-	if (threadId !== undefined) where.push("t.thread_id = $thread");
-	if (ns !== undefined) where.push("c.ns = $ns");
-	if (before !== undefined) where.push("c.id < $before");
-	// The first condition follows from the second; it is there for the index.
-	if (after !== undefined)
-		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
-	return compile(`SELECT ${CHECKPOINT}
-		FROM ${tableName(schema, "thread")} t JOIN ${tableName(schema, "checkpoint")} c ON c.thread = t.number
-		${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
-		ORDER BY c.id DESC, t.thread_id, c.ns LIMIT $limit::bigint`);
-}

@@ -1,5 +1,6 @@
 import { CheckpointError } from "../errors.ts";
 import { minuteOf, putStatement, putValues, readPut, shapeOf } from "./postgres-put.ts";
+import { readStatement, scanStatement, scanValues, shapeOfScan, toReading } from "./postgres-read.ts";
 import {
 	addCount,
 	asBuffer,
@@ -18,7 +19,7 @@ import {
 import { migrate } from "./postgres-schema.ts";
 import { inTransaction, type PostgresSession, type Query, type SqlRow } from "./postgres-session.ts";
 import type { Statement, Values } from "./postgres-statement.ts";
-import { type Statements, scanStatement, statementsOn } from "./postgres-statements.ts";
+import { type Statements, statementsOn } from "./postgres-statements.ts";
 import { fromText, toText } from "./postgres-text.ts";
 import type {
 	BlobRow,
@@ -28,6 +29,7 @@ import type {
 	FoundCheckpoint,
 	PutBatch,
 	PutResult,
+	Reading,
 	RemoveBatch,
 	Replacement,
 	RowCount,
@@ -79,19 +81,16 @@ export class PostgresStorage implements Storage {
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		const { threadId, ns, before, after, limit } = query;
-		const shape = [threadId, ns, before, after].map((part) => (part === undefined ? 0 : 1)).join("");
-		const statement = this.#build(`scan ${shape}`, () => scanStatement(this.#schema, query));
-		const values = {
-			thread: text(threadId),
-			ns: text(ns),
-			before: text(before),
-			afterId: text(after?.id),
-			afterThread: text(after?.threadId),
-			afterNs: text(after?.ns),
-			limit,
-		};
-		return (await this.#query(statement, values)).map(toCheckpoint);
+		const statement = this.#build(`scan ${shapeOfScan(query)}`, () => scanStatement(this.#schema, query));
+		return (await this.#query(statement, scanValues(query))).map(toCheckpoint);
+	}
+
+	async read(which: ScanQuery | readonly CheckpointKey[], known: readonly number[]): Promise<Reading> {
+		const query = isKeys(which) ? undefined : which;
+		const shape = query === undefined ? "keys" : shapeOfScan(query);
+		const statement = this.#build(`read ${shape}`, () => readStatement(this.#schema, query));
+		const values = isKeys(which) ? keyColumns(which) : scanValues(which);
+		return toReading(await this.#query(statement, { ...values, known }));
 	}
 
 	async getPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
@@ -349,6 +348,10 @@ export class PostgresStorage implements Storage {
 		});
 		return this.#ready;
 	}
+}
+
+function isKeys(which: ScanQuery | readonly CheckpointKey[]): which is readonly CheckpointKey[] {
+	return Array.isArray(which);
 }
 
 function noRows(): RowCount {

@@ -11,6 +11,7 @@ import type {
 	NewWrite,
 	PutBatch,
 	PutResult,
+	Reading,
 	RemoveBatch,
 	Replacement,
 	RowCount,
@@ -37,9 +38,13 @@ export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
 
+	readonly read: Storage["read"];
+
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
+		const read = inner.read?.bind(inner);
+		this.read = read && (async (which, known) => this.#openReading(await read(which, known)));
 	}
 
 	reserveIds(count: number): Promise<number> {
@@ -95,8 +100,7 @@ export class SealedStorage implements Storage {
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		const rows = await this.#inner.getBlobs(ids);
-		return rows.map((row) => ({ ...row, data: this.#sealer.open(row.data, blobIdentity(row)) }));
+		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
@@ -320,6 +324,18 @@ export class SealedStorage implements Storage {
 
 	#sealCheckpoint<T extends CheckpointRow>(row: T): T {
 		return { ...row, head: this.#sealer.seal(row.head, checkpointIdentity(row)) };
+	}
+
+	#openBlob(row: BlobRow): BlobRow {
+		return { ...row, data: this.#sealer.open(row.data, blobIdentity(row)) };
+	}
+
+	#openReading({ checkpoints, writes, blobs }: Reading): Reading {
+		return {
+			checkpoints: this.#openCheckpoints(checkpoints),
+			writes: writes.map((row) => this.#openWrite(row)),
+			blobs: blobs.map((row) => this.#openBlob(row)),
+		};
 	}
 
 	#openWrite(row: WriteRow): WriteRow {

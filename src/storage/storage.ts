@@ -96,6 +96,8 @@ export interface PutBatch {
 	readonly now: number;
 	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */
 	readonly checkpoint?: CheckpointRow | undefined;
+	/** Every blob that the checkpoint's head names, for backends that have {@link Storage.read}. */
+	readonly namedBlobs?: readonly number[];
 	/** Refused with a `ConcurrencyError` if the checkpoint would start a branch, see `checkHead` in `storage/guard.ts`. */
 	readonly onlyOnHead?: boolean | undefined;
 	readonly blobs: readonly BlobRow[];
@@ -172,6 +174,16 @@ export interface StorageTotals {
 	readonly bytes: { readonly checkpoints: number; readonly blobs: number; readonly writes: number };
 }
 
+/** Checkpoints, and what it takes to read their values. */
+export interface Reading {
+	/** In the order of a scan, or of the keys. */
+	readonly checkpoints: readonly FoundCheckpoint[];
+	/** All their writes, in any order. */
+	readonly writes: readonly WriteRow[];
+	/** Blobs that the checkpoints and writes name, and all that those are built on. May lack some. */
+	readonly blobs: readonly BlobRow[];
+}
+
 /** Something that a backend found wrong with how it keeps rows; values and histories are none of its business. */
 export interface StorageDamage {
 	/** The thread whose rows it concerns, where that can be told. */
@@ -205,6 +217,13 @@ export interface Storage {
 	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined>;
 	/** Rows by descending id; rows with the same id by ascending thread and namespace. */
 	scan(query: ScanQuery): Promise<FoundCheckpoint[]>;
+	/**
+	 * The rows of a scan or with these keys, with all that would be asked for next. For backends where it matters how
+	 * often they are asked; others have no need of it.
+	 *
+	 * @param known blobs that the caller has: neither they nor what they are built on are wanted
+	 */
+	read?(which: ScanQuery | readonly CheckpointKey[], known: readonly number[]): Promise<Reading>;
 	/** The row with this key, then its parent, and so on, at most `limit` rows. Ends at a missing row or a row seen before. */
 	getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]>;
 	/** The rows whose parent is one of these, in any order. */

@@ -15,6 +15,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	getCheckpoint: (storage) => storage.getCheckpoint(key("a")),
 	getLatest: (storage) => storage.getLatest("thread", ""),
 	scan: (storage) => storage.scan({ limit: 1 }),
+	read: async (storage) => storage.read?.({ limit: 1 }, []),
 	getPath: (storage) => storage.getPath(key("a"), 1),
 	getChildren: (storage) => storage.getChildren("thread", "", ["a"]),
 	findRuns: (storage) => storage.findRuns(["run"]),
