@@ -1,4 +1,5 @@
-import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
+import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
+import type { CheckpointKey, FoundCheckpoint, PathReading, Storage, WriteRow } from "../storage/storage.ts";
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
 import type { Engine } from "./engine.ts";
 import type { Head } from "./head.ts";
@@ -7,7 +8,7 @@ import { pathCheckpoint } from "./origin.ts";
 import { type PastWrite, type RawHistory, unpackHistory } from "./raw-history.ts";
 import { cacheKey, groupWrites, unpackRow, writeCell } from "./rows.ts";
 
-/** Rows of a path that are read at a time: few at first, since most of a history is remembered. */
+/** Rows of a path that are read at a time. */
 const FIRST_PAGE = 8;
 const LARGEST_PAGE = 512;
 
@@ -28,7 +29,7 @@ export async function walk(
 	const { threadId, ns } = key;
 	const links = engine.links.open(threadId, await engine.storage.getEpoch());
 	const { bytes } = links;
-	const steps = new Steps(engine, key, links);
+	const steps = new Steps(engine, key, links, await firstPage(engine, key, channels));
 	const histories = new Map<string, RawHistory>();
 	for (const channel of channels) {
 		const path: Link[] = [];
@@ -46,6 +47,21 @@ export async function walk(
 	}
 	if (links.bytes !== bytes) engine.links.keep(threadId, links);
 	return histories;
+}
+
+/**
+ * Rows to begin with: few, since most of a history is remembered; or, where a round trip costs more than a row, as many
+ * as there are to the snapshots of these channels, if LangGraph's counters tell.
+ */
+async function firstPage(engine: Engine, key: CheckpointKey, channels: readonly string[]): Promise<number> {
+	if (engine.storage.readPath === undefined) return FIRST_PAGE;
+	const { metadata } = engine.peekView(key)?.head ?? {};
+	const { counters_since_delta_snapshot: counters } = (
+		metadata === undefined ? {} : await engine.decodeCell(key, "metadata", metadata, new Map())
+	) as CheckpointMetadata;
+	const steps = channels.map((channel) => counters?.[channel]?.[1] ?? Number.NaN);
+	// A little more, for the parent of the last and updates that are not counted.
+	return steps.every(Number.isInteger) ? Math.max(FIRST_PAGE, ...steps.map((count) => count + 4)) : LARGEST_PAGE;
 }
 
 /** @param path newest first */
@@ -126,15 +142,18 @@ class Steps {
 	readonly #key: CheckpointKey;
 	readonly #links: ThreadLinks;
 	readonly #steps = new Map<string, Step>();
-	#page = FIRST_PAGE;
+	/** By the id of the checkpoint without a parent, where they came along with it. */
+	readonly #orphans = new Map<string, readonly WriteRow[]>();
+	#page: number;
 	/** How often the thread had changed before anything was read. */
 	readonly #changes: number;
 
-	constructor(engine: Engine, key: CheckpointKey, links: ThreadLinks) {
+	constructor(engine: Engine, key: CheckpointKey, links: ThreadLinks, page: number) {
 		this.#engine = engine;
 		this.#key = key;
 		this.#links = links;
 		this.#changes = links.changes;
+		this.#page = page;
 	}
 
 	/** Remembers a link, unless something may have changed since its steps were read. */
@@ -152,33 +171,53 @@ class Steps {
 
 	/** Writes of the namespace whose checkpoint has no row. */
 	async getOrphans({ row }: Step): Promise<(WriteRow & { checkpointId: string })[]> {
-		const orphans = await this.#engine.storage.getOrphanWrites(row.threadId, row.ns, row.id);
+		const { storage } = this.#engine;
+		const orphans = this.#orphans.get(row.id) ?? (await storage.getOrphanWrites(row.threadId, row.ns, row.id));
 		return orphans.map((write) => ({ ...write, checkpointId: write.id }));
 	}
 
 	async #readPage(id: string): Promise<void> {
-		const { storage } = this.#engine;
-		const key = { ...this.#key, id };
-		const rows = (await storage.getPath(key, this.#page)).filter((row) => !this.#steps.has(row.id));
+		const found = await readPath(this.#engine.storage, { ...this.#key, id }, this.#page);
 		this.#page = Math.min(this.#page * 4, LARGEST_PAGE);
-		const bases = groupBases(await storage.getDeltaBases(rows));
-		const writes = groupWrites(await storage.getWrites(rows));
-		const ids = rows.map((row) => row.id);
-		const children = new Map(ids.map((id) => [id, [] as PathCheckpoint[]]));
-		for (const child of await storage.getChildren(key.threadId, key.ns, ids))
-			children.get(child.parentId as string)?.push(pathCheckpoint(child));
-		for (const row of rows) {
+		const bases = groupBases(found.deltaBases);
+		const writes = groupWrites(found.writes);
+		const path = found.path.map((row) => {
 			const head = unpackRow(row);
+			return { row, head, checkpoint: pathCheckpoint(row, head) };
+		});
+		const children = new Map(path.map(({ row }) => [row.id, [] as PathCheckpoint[]]));
+		for (const child of [
+			...path.map(({ checkpoint }) => checkpoint),
+			...found.siblings.map((row) => pathCheckpoint(row)),
+		])
+			if (child.parentId !== undefined) children.get(child.parentId)?.push(child);
+		for (const step of path) {
+			const { row } = step;
+			if (this.#steps.has(row.id)) continue;
 			this.#steps.set(row.id, {
-				row,
-				head,
-				checkpoint: pathCheckpoint(row, head),
+				...step,
 				writes: writes.get(cacheKey(row)) ?? [],
 				children: children.get(row.id) ?? [],
 				bases: bases.get(cacheKey(row)) ?? new Map(),
 			});
 		}
+		const last = found.path.at(-1);
+		if (last !== undefined && found.orphans !== undefined) this.#orphans.set(last.id, found.orphans);
 	}
+}
+
+async function readPath(storage: Storage, key: CheckpointKey, limit: number): Promise<PathReading> {
+	if (storage.readPath !== undefined) return storage.readPath(key, limit);
+	const path = await storage.getPath(key, limit);
+	const ids = new Set(path.map(({ id }) => id));
+	const children = await storage.getChildren(key.threadId, key.ns, [...ids]);
+	return {
+		path,
+		siblings: children.filter(({ id }) => !ids.has(id)),
+		writes: await storage.getWrites(path),
+		deltaBases: await storage.getDeltaBases(path),
+		orphans: undefined,
+	};
 }
 
 function groupBases(

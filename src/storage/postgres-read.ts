@@ -1,8 +1,8 @@
-import { text, toBlob, toCheckpoint, toWrite } from "./postgres-rows.ts";
+import { text, toBase, toBlob, toCheckpoint, toWrite } from "./postgres-rows.ts";
 import { tableName } from "./postgres-schema.ts";
 import type { SqlRow } from "./postgres-session.ts";
 import { compile, type Statement, type Values } from "./postgres-statement.ts";
-import type { BlobRow, FoundCheckpoint, Reading, ScanQuery, WriteRow } from "./storage.ts";
+import type { BlobRow, DeltaBaseRow, FoundCheckpoint, PathReading, Reading, ScanQuery, WriteRow } from "./storage.ts";
 
 /** Tells apart scans that need different statements: by which of their bounds are given. */
 export function shapeOfScan({ threadId, ns, before, after }: ScanQuery): string {
@@ -72,7 +72,7 @@ export function readStatement(schema: string, query: ScanQuery | undefined): Sta
 			SELECT * FROM ${blob} b WHERE b.id = c.base AND b.family = c.family OFFSET 0
 		) b WHERE c.base <> ALL ($known::bigint[])
 	)
-	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL, NULL, head FROM points
+	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head FROM points
 	UNION ALL
 	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value
 	FROM written
@@ -83,18 +83,110 @@ export function readStatement(schema: string, query: ScanQuery | undefined): Sta
 	) b`);
 }
 
+/**
+ * One statement for a path with all that {@link Storage.readPath} answers, in the same columns. Orphans come only if the
+ * path ends for want of a row; a row that says so comes before them.
+ */
+export function pathStatement(schema: string): Statement {
+	const [thread, checkpoint, write] = ["thread", "checkpoint", "write"].map((name) => tableName(schema, name));
+	return compile(`WITH RECURSIVE path AS (
+		SELECT 1 AS place, t.thread_id, t.stamp, c.* FROM ${thread} t JOIN ${checkpoint} c ON c.thread = t.number
+		WHERE t.thread_id = $thread AND c.ns = $ns AND c.id = $id AND $limit::bigint > 0
+		UNION ALL
+		SELECT p.place + 1, p.thread_id, p.stamp, c.* FROM path p CROSS JOIN LATERAL (
+			SELECT * FROM ${checkpoint} c WHERE c.thread = p.thread AND c.ns = p.ns AND c.id = p.parent OFFSET 0
+		) c WHERE p.place < $limit::bigint
+	), last AS MATERIALIZED (
+		SELECT p.* FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p WHERE NOT EXISTS (
+			SELECT FROM ${checkpoint} c WHERE c.thread = p.thread AND c.ns = p.ns AND c.id = p.parent
+		)
+	)
+	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head FROM path
+	UNION ALL
+	SELECT 's', NULL, p.thread_id, c.ns, c.id, c.parent, c.run_id, c.source, NULL, p.stamp, c.step, NULL, NULL, c.head
+	FROM path p JOIN ${checkpoint} c ON c.thread = p.thread AND c.ns = p.ns AND c.parent = p.id
+	WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = c.id)
+	UNION ALL
+	SELECT 'w', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
+		w.blob, w.value
+	FROM path p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint = p.id
+	UNION ALL
+	SELECT 'd', NULL, p.thread_id, b.ns, b.checkpoint, b.channel, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.data
+	FROM path p JOIN ${tableName(schema, "base")} b ON b.thread = p.thread AND b.ns = p.ns AND b.checkpoint = p.id
+	UNION ALL
+	SELECT 'e', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM last
+	UNION ALL
+	SELECT 'o', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
+		w.blob, w.value
+	FROM last p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint < p.id
+	WHERE NOT EXISTS (SELECT FROM ${checkpoint} c WHERE c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint)`);
+}
+
 /** Reads the answer of {@link readStatement}. */
 export function toReading(rows: readonly SqlRow[]): Reading {
-	const checkpoints: [place: number, row: FoundCheckpoint][] = [];
-	const writes: WriteRow[] = [];
-	const blobs: BlobRow[] = [];
-	for (const [kind = null, place, thread = null, ns = null, id = null, ...rest] of rows) {
-		const [text1 = null, run = null, text2 = null, type = null, a = null, b = null, c = null, d = null] = rest;
-		const bytes = rest[8] ?? null;
-		if (kind === "c") checkpoints.push([Number(place), toCheckpoint([thread, a, ns, id, text1, run, text2, b, bytes])]);
-		else if (kind === "w") writes.push(toWrite([thread, ns, id, text1, a, b, text2, run, c, type, d, bytes]));
-		else blobs.push(toBlob([a, b, type, bytes]));
-	}
-	checkpoints.sort(([a], [b]) => a - b);
-	return { checkpoints: checkpoints.map(([, row]) => row), writes, blobs };
+	return { checkpoints: inOrder(rows), writes: writesOf(rows, "w"), blobs: rows.filter(isOf("b")).map(blobOf) };
+}
+
+/** Reads the answer of {@link pathStatement}. */
+export function toPathReading(rows: readonly SqlRow[]): PathReading {
+	return {
+		path: withoutCycle(inOrder(rows)),
+		siblings: rows.filter(isOf("s")).map(checkpointOf),
+		writes: writesOf(rows, "w"),
+		deltaBases: rows.filter(isOf("d")).map(baseOf),
+		orphans: rows.some(isOf("e")) ? writesOf(rows, "o") : undefined,
+	};
+}
+
+/** Ends a path at the first row that was there before. */
+export function withoutCycle(path: FoundCheckpoint[]): FoundCheckpoint[] {
+	const seen = new Set<string>();
+	const end = path.findIndex((row) => seen.size === seen.add(row.id).size);
+	return end < 0 ? path : path.slice(0, end);
+}
+
+function isOf(kind: string): (row: SqlRow) => boolean {
+	return (row) => row[0] === kind;
+}
+
+function inOrder(rows: readonly SqlRow[]): FoundCheckpoint[] {
+	const found = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
+	return found.map(checkpointOf);
+}
+
+function writesOf(rows: readonly SqlRow[], kind: string): WriteRow[] {
+	return rows.filter(isOf(kind)).map(writeOf);
+}
+
+// Where the columns of each kind of row are among those that all share.
+
+function checkpointOf([, , thread, ns, id, parent, run, source, , stamp, step, , , head]: SqlRow): FoundCheckpoint {
+	return toCheckpoint([thread, stamp, ns, id, parent, run, source, step, head]);
+}
+
+function writeOf([
+	,
+	,
+	thread,
+	ns,
+	id,
+	task,
+	run,
+	channel,
+	type,
+	generation,
+	idx,
+	actor,
+	blob,
+	value,
+]: SqlRow): WriteRow {
+	return toWrite([thread, ns, id, task, generation, idx, channel, run, actor, type, blob, value]);
+}
+
+function blobOf([, , , , , , , , type, id, base, , , data]: SqlRow): BlobRow {
+	return toBlob([id, base, type, data]);
+}
+
+function baseOf([, , thread, ns, id, channel, , , , , , , , data]: SqlRow): DeltaBaseRow {
+	return toBase([thread, ns, id, channel, data]);
 }

@@ -62,7 +62,7 @@ export function toWrite(row: SqlRow): WriteRow {
 		runId: maybeText(runId),
 		actor: maybeNumber(actor),
 		type: maybeText(type),
-		value: value === null ? Number(blob) : bytes(value),
+		value: value === null || value === undefined ? Number(blob) : bytes(value),
 	};
 }
 

@@ -4,7 +4,7 @@ import { judge, type PostgresClient, type PostgresPool, translateError } from ".
 import { compile, type Statement, type Values } from "./postgres-statement.ts";
 
 /** A row's columns as the server wrote them, in order. */
-export type SqlRow = (string | null)[];
+export type SqlRow = (string | null | undefined)[];
 /** Runs one statement on the connection that a piece of work holds. */
 export type Query = (statement: Statement, values?: Values) => Promise<SqlRow[]>;
 

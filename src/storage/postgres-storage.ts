@@ -1,6 +1,15 @@
 import { CheckpointError } from "../errors.ts";
 import { minuteOf, putStatement, putValues, readPut, shapeOf } from "./postgres-put.ts";
-import { readStatement, scanStatement, scanValues, shapeOfScan, toReading } from "./postgres-read.ts";
+import {
+	pathStatement,
+	readStatement,
+	scanStatement,
+	scanValues,
+	shapeOfScan,
+	toPathReading,
+	toReading,
+	withoutCycle,
+} from "./postgres-read.ts";
 import {
 	addCount,
 	asBuffer,
@@ -27,6 +36,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	PathReading,
 	PutBatch,
 	PutResult,
 	Reading,
@@ -95,10 +105,13 @@ export class PostgresStorage implements Storage {
 
 	async getPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
 		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		const path = (await this.#query(this.#sql.getPath, values)).map(toCheckpoint);
-		const seen = new Set<string>();
-		const end = path.findIndex((row) => seen.size === seen.add(row.id).size);
-		return end < 0 ? path : path.slice(0, end);
+		return withoutCycle((await this.#query(this.#sql.getPath, values)).map(toCheckpoint));
+	}
+
+	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
+		const statement = this.#build("path", () => pathStatement(this.#schema));
+		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
+		return toPathReading(await this.#query(statement, values));
 	}
 
 	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {

@@ -9,6 +9,7 @@ import type {
 	DeltaBaseRow,
 	FoundCheckpoint,
 	NewWrite,
+	PathReading,
 	PutBatch,
 	PutResult,
 	Reading,
@@ -39,12 +40,15 @@ export class SealedStorage implements Storage {
 	readonly #sealer: Sealer;
 
 	readonly read: Storage["read"];
+	readonly readPath: Storage["readPath"];
 
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
 		const read = inner.read?.bind(inner);
 		this.read = read && (async (which, known) => this.#openReading(await read(which, known)));
+		const readPath = inner.readPath?.bind(inner);
+		this.readPath = readPath && (async (key, limit) => this.#openPath(await readPath(key, limit)));
 	}
 
 	reserveIds(count: number): Promise<number> {
@@ -335,6 +339,16 @@ export class SealedStorage implements Storage {
 			checkpoints: this.#openCheckpoints(checkpoints),
 			writes: writes.map((row) => this.#openWrite(row)),
 			blobs: blobs.map((row) => this.#openBlob(row)),
+		};
+	}
+
+	#openPath({ path, siblings, writes, deltaBases, orphans }: PathReading): PathReading {
+		return {
+			path: this.#openCheckpoints(path),
+			siblings: this.#openCheckpoints(siblings),
+			writes: writes.map((row) => this.#openWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#openBase(row)),
+			orphans: orphans?.map((row) => this.#openWrite(row)),
 		};
 	}
 

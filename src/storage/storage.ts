@@ -184,6 +184,19 @@ export interface Reading {
 	readonly blobs: readonly BlobRow[];
 }
 
+/** A checkpoint with its ancestors, and what tells how they came to be. */
+export interface PathReading {
+	/** As {@link Storage.getPath} answers it. */
+	readonly path: readonly FoundCheckpoint[];
+	/** Checkpoints whose parent is on the path, and who are not on it themselves, in any order. */
+	readonly siblings: readonly FoundCheckpoint[];
+	/** Of the path, in any order. */
+	readonly writes: readonly WriteRow[];
+	readonly deltaBases: readonly DeltaBaseRow[];
+	/** What {@link Storage.getOrphanWrites} answers for the last of the path; `undefined` if its parent is stored too. */
+	readonly orphans: readonly WriteRow[] | undefined;
+}
+
 /** Something that a backend found wrong with how it keeps rows; values and histories are none of its business. */
 export interface StorageDamage {
 	/** The thread whose rows it concerns, where that can be told. */
@@ -226,6 +239,8 @@ export interface Storage {
 	read?(which: ScanQuery | readonly CheckpointKey[], known: readonly number[]): Promise<Reading>;
 	/** The row with this key, then its parent, and so on, at most `limit` rows. Ends at a missing row or a row seen before. */
 	getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]>;
+	/** A path, with all that would be asked for next, for backends that have {@link read}. */
+	readPath?(key: CheckpointKey, limit: number): Promise<PathReading>;
 	/** The rows whose parent is one of these, in any order. */
 	getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]>;
 	/** Rows whose run id is one of these. */

@@ -17,6 +17,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	scan: (storage) => storage.scan({ limit: 1 }),
 	read: async (storage) => storage.read?.({ limit: 1 }, []),
 	getPath: (storage) => storage.getPath(key("a"), 1),
+	readPath: async (storage) => storage.readPath?.(key("a"), 1),
 	getChildren: (storage) => storage.getChildren("thread", "", ["a"]),
 	findRuns: (storage) => storage.findRuns(["run"]),
 	getWrites: (storage) => storage.getWrites([key("a")]),

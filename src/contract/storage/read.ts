@@ -3,10 +3,12 @@ import type { CheckpointKey, Reading, ScanQuery } from "../../storage/storage.ts
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { assertSameRows, assertWrites, plainBlob } from "./plain.ts";
-import { blob, key, row, type StorageScene, type TestWrite, write } from "./storage-scene.ts";
+import { blob, deltaBase, key, row, type StorageScene, type TestWrite, write } from "./storage-scene.ts";
 
 /** read: rows with all that would be asked for next. A backend without it has nothing to prove. */
 export function readRules(test: StorageTest): void {
+	pathRules(test);
+
 	test("READ-SCAN: the rows are those of a scan, in its order", async (scene) => {
 		const { storage, putRows } = scene;
 		const keys = ["b", "a"].flatMap((threadId) => ["x", ""].map((ns) => ({ threadId, ns })));
@@ -113,6 +115,62 @@ export function readRules(test: StorageTest): void {
 					[expected],
 				);
 		}
+	});
+}
+
+/** readPath: a path with all that would be asked for next. */
+function pathRules(test: StorageTest): void {
+	test("READ-PATH: it answers what a path, its writes, bases and children are", async (scene) => {
+		const { storage, putRows, putWrites, put } = scene;
+		await putRows(row("a"), row("b", { parentId: "a" }), row("c", { parentId: "b" }), row("d", { parentId: "c" }));
+		await putRows(row("c2", { parentId: "b" }), row("e", { parentId: "d" }), row("b", { ns: "x", parentId: "a" }));
+		await putWrites(...["a", "b", "c", "d"].map((id) => write(id, "task", 0)), write("0", "task", 0));
+		await put({ deltaBases: [deltaBase("c", "log", "base"), deltaBase("e", "log", "none of it")] });
+		for (const [limit, ids, siblings] of [
+			[10, ["d", "c", "b", "a"], ["c2", "e"]],
+			[2, ["d", "c"], ["e"]],
+			[0, [], []],
+		] as const) {
+			const reading = await storage.readPath?.(key("d"), limit);
+			if (reading === undefined) return;
+			assert.deepEqual(reading.path, await storage.getPath(key("d"), limit));
+			assert.deepEqual(
+				reading.path.map(({ id }) => id),
+				ids,
+			);
+			assert.deepEqual(reading.siblings.map(({ id }) => id).sort(), siblings);
+			assertWrites(
+				reading.writes,
+				ids.map((id) => write(id, "task", 0)),
+			);
+			assert.deepEqual(
+				reading.deltaBases.map(({ id }) => id),
+				ids.length > 0 ? ["c"] : [],
+			);
+			const orphans = ids.length === 4 ? await storage.getOrphanWrites("thread", "", "a") : undefined;
+			assert.deepEqual(reading.orphans, orphans);
+		}
+	});
+
+	test("READ-PATH: it ends at a missing row or a row seen before, and a missing key has none", async (scene) => {
+		const { storage, putRows, putWrites, remove } = scene;
+		await putRows(
+			row("b", { parentId: "missing" }),
+			row("c", { parentId: "b" }),
+			row("x"),
+			row("y", { parentId: "x" }),
+		);
+		await putWrites(write("a", "task", 0));
+		await remove({ relink: [{ key: key("x"), parentId: "y" }] });
+		const path = async (id: string) => {
+			const reading = await storage.readPath?.(key(id), 100);
+			return reading && [reading.path.map(({ id }) => id), reading.orphans?.map(({ id }) => id)];
+		};
+		const ended = await path("c");
+		if (ended === undefined) return;
+		assert.deepEqual(ended, [["c", "b"], ["a"]]);
+		assert.deepEqual(await path("y"), [["y", "x"], undefined]);
+		assert.deepEqual(await path("missing"), [[], undefined]);
 	});
 }
 
