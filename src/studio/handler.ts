@@ -1,0 +1,109 @@
+import { CheckpointError, type CheckpointErrorCode, quote } from "../errors.ts";
+import { checkOptions } from "../saver/options.ts";
+import { Call } from "./call.ts";
+import { HttpError } from "./http/http-error.ts";
+import { Router } from "./http/router.ts";
+import { STUDIO_OPTIONS, type StudioOptions } from "./options.ts";
+import { assistantRoutes } from "./routes/assistant-routes.ts";
+import { metaRoutes } from "./routes/meta-routes.ts";
+import { runRoutes } from "./routes/run-routes.ts";
+import { stateRoutes } from "./routes/state-routes.ts";
+import { storeRoutes } from "./routes/store-routes.ts";
+import { threadRoutes } from "./routes/thread-routes.ts";
+import { Access } from "./security/access.ts";
+import { readLimits } from "./security/limits.ts";
+import { Origins } from "./security/origins.ts";
+import { Studio } from "./studio.ts";
+
+/** Answers the requests of LangGraph's clients. */
+export interface StudioHandler {
+	(request: Request): Promise<Response>;
+	/** Stops all runs, waits until what they did is stored, and takes no more. Savers stay open. */
+	close(): Promise<void>;
+}
+
+/** The status of an answer to a request that a saver refused. */
+const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
+	INVALID_CONFIG: 400,
+	THREAD_EXISTS: 409,
+	NOT_FOUND: 404,
+	READ_ONLY: 403,
+	BUSY: 503,
+};
+
+/**
+ * Serves graphs to LangGraph Studio and to every other client of the LangGraph API, on the savers that they have. Takes
+ * a `Request` and answers a `Response`, so it fits whatever speaks these. The graphs stay as they are.
+ *
+ * @example
+ * ```ts
+ * const handler = createStudioHandler({ graphs: { agent: graph } });
+ * await serveStudio(handler, { port: 2024 });
+ * ```
+ */
+export function createStudioHandler(options: StudioOptions): StudioHandler {
+	checkOptions("createStudioHandler", options, STUDIO_OPTIONS);
+	if (Object.keys(options.graphs ?? {}).length === 0)
+		throw new CheckpointError("INVALID_OPTION", "`graphs` is empty: pass { graphs: { agent: graph } }.");
+	const { authorize, readOnly = false } = options;
+	const basePath = readBasePath(options.basePath);
+	const { bodyBytes } = readLimits(options.limits);
+	const origins = new Origins(options.allowOrigins);
+	const studio = new Studio(options);
+	const router = new Router([
+		...metaRoutes(),
+		...assistantRoutes(studio),
+		...runRoutes(studio),
+		...threadRoutes(studio),
+		...stateRoutes(studio),
+		...storeRoutes(studio),
+	]);
+
+	async function answer(request: Request): Promise<Response> {
+		const { route, params } = router.match(request.method, pathIn(request, basePath));
+		const access = await Access.of(request, authorize);
+		if (readOnly && !(route.isRead ?? route.method === "GET")) throw new HttpError(403, "This server is read-only.");
+		return route.handle(new Call(request, params, access, bodyBytes));
+	}
+
+	async function handle(request: Request): Promise<Response> {
+		try {
+			origins.check(request);
+		} catch (error) {
+			return refuse(error);
+		}
+		if (request.method === "OPTIONS") return origins.preflight(request);
+		const response = await answer(request).catch(refuse);
+		for (const [name, value] of Object.entries(origins.headersFor(request))) response.headers.set(name, value);
+		return response;
+	}
+
+	return Object.assign(handle, { close: () => studio.runs.close() });
+}
+
+function refuse(error: unknown): Response {
+	if (error instanceof HttpError) return text(error.status, error.message, error.headers);
+	const status = error instanceof CheckpointError ? STATUSES[error.code] : undefined;
+	if (status !== undefined) return text(status, (error as Error).message);
+	// The client gets to know nothing of it, so somebody else must.
+	console.error(error);
+	return text(500, "Internal Server Error");
+}
+
+function text(status: number, message: string, headers: Record<string, string> = {}): Response {
+	return new Response(message, { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers } });
+}
+
+function pathIn(request: Request, basePath: string): string {
+	const { pathname } = new URL(request.url);
+	if (!pathname.startsWith(basePath)) throw new HttpError(404, "404 Not Found");
+	return pathname.slice(basePath.length);
+}
+
+function readBasePath(basePath = ""): string {
+	if (basePath === "" || /^(\/[^/]+)+$/.test(basePath)) return basePath;
+	throw new CheckpointError(
+		"INVALID_OPTION",
+		`\`basePath\` must start with a slash and end without, got ${quote(basePath)}.`,
+	);
+}

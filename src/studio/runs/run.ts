@@ -1,0 +1,107 @@
+import { v7 as uuid7 } from "@langchain/core/utils/uuid";
+import type { DeltaSaver } from "../../saver/delta-saver.ts";
+import { assistantIdOf } from "../graphs/graphs.ts";
+import type { Json } from "../http/fields.ts";
+import type { FinalStatus, RunEnd, RunRecord, StoredRun } from "../threads/records.ts";
+import { EventLog } from "./event-log.ts";
+import type { RunRequest } from "./run-request.ts";
+import { withoutSecrets } from "./secrets.ts";
+
+export type CancelAction = "interrupt" | "rollback";
+
+/** Why a run was stopped. */
+export type StopReason = CancelAction | "timeout";
+
+/** Where a run happens. */
+export interface RunPlace {
+	readonly graphId: string;
+	readonly threadId: string;
+	/** Where it leaves what it did; `undefined` if nothing is to be kept. */
+	readonly saver: DeltaSaver | undefined;
+	readonly metadata: Json;
+	readonly configurable: Json;
+}
+
+/** One run of a graph, from the moment it was asked for. */
+export class Run {
+	readonly id = uuid7();
+	readonly request: RunRequest;
+	readonly place: RunPlace;
+	readonly log: EventLog;
+	readonly createdAt = new Date();
+	/** Settles when it has ended, however that was, and what it left is stored. */
+	readonly done: Promise<void>;
+	status: "pending" | "running" | FinalStatus = "pending";
+	/** The last values that it streamed. */
+	values: unknown;
+	end: RunEnd | undefined;
+	readonly #stop = new AbortController();
+	#settle: () => void = () => {};
+
+	constructor(request: RunRequest, place: RunPlace) {
+		this.request = request;
+		this.place = place;
+		this.log = new EventLog({ isResumable: request.isResumable });
+		this.done = new Promise((resolve) => {
+			this.#settle = resolve;
+		});
+	}
+
+	get isInFlight(): boolean {
+		return this.status === "pending" || this.status === "running";
+	}
+
+	/** Aborts when the run is to stop. */
+	get signal(): AbortSignal {
+		return this.#stop.signal;
+	}
+
+	get stopReason(): StopReason | undefined {
+		return this.#stop.signal.reason;
+	}
+
+	/** Asks it to stop. The first reason counts. */
+	stop(reason: StopReason): void {
+		this.#stop.abort(reason);
+	}
+
+	finish(end: RunEnd): void {
+		this.status = end.status;
+		this.end = end;
+		this.log.end();
+		this.#settle();
+	}
+
+	/** As it is stored. */
+	get record(): RunRecord {
+		const { graphId, metadata, saver } = this.place;
+		const { config, kwargs, checkpoint } = this.request;
+		const configurable = { ...withoutSecrets(this.place.configurable), ...checkpoint, run_id: this.id };
+		return {
+			run_id: this.id,
+			assistant_id: assistantIdOf(graphId),
+			metadata,
+			kwargs: { ...kwargs, config: { ...config, configurable, metadata }, temporary: saver === undefined },
+			multitask_strategy: this.request.strategy,
+			created_at: this.createdAt.toISOString(),
+		};
+	}
+
+	describe(): Json {
+		return describeRun(this.place.threadId, this.record, this.status, this.end);
+	}
+}
+
+/** A run as the API tells it that is not in memory any more. One that never ended died with its server. */
+export function describeStoredRun(threadId: string, { record, end }: StoredRun): Json {
+	return describeRun(threadId, record, end?.status ?? "interrupted", end);
+}
+
+function describeRun(threadId: string, record: RunRecord, status: Run["status"], end: RunEnd | undefined): Json {
+	const { run_id, assistant_id, metadata, kwargs, multitask_strategy, created_at } = record;
+	const updated_at = end?.updated_at ?? created_at;
+	return {
+		...{ run_id, thread_id: threadId, assistant_id, metadata, status, kwargs, multitask_strategy },
+		...{ created_at, updated_at },
+	};
+}

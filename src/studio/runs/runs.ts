@@ -1,0 +1,217 @@
+import type { DeltaSaver } from "../../saver/delta-saver.ts";
+import { MemorySaver } from "../../saver/memory-saver.ts";
+import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
+import { assistantIdOf, type Graphs } from "../graphs/graphs.ts";
+import type { Json } from "../http/fields.ts";
+import { HttpError } from "../http/http-error.ts";
+import type { Access } from "../security/access.ts";
+import type { Limits } from "../security/limits.ts";
+import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
+import type { Threads } from "../threads/threads.ts";
+import { Turns } from "../threads/turns.ts";
+import { execute } from "./execute.ts";
+import { Run } from "./run.ts";
+import { endOf } from "./run-end.ts";
+import type { RunRequest } from "./run-request.ts";
+import { RunSaver } from "./run-saver.ts";
+import { Schedule } from "./schedule.ts";
+import { withoutSecrets } from "./secrets.ts";
+
+/** How long the events of a run that has ended can still be asked for. */
+const KEEP_MS = 60_000;
+
+/** Makes runs, and sees them through to their end. */
+export class Runs {
+	readonly #graphs: Graphs;
+	readonly #threads: Threads;
+	readonly #limits: Required<Limits>;
+	readonly #schedule: Schedule;
+	readonly #turns = new Turns();
+	/** Runs under way, and those that ended not long ago. */
+	readonly #known = new Map<string, Run>();
+	readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+	#isClosed = false;
+
+	constructor(graphs: Graphs, threads: Threads, limits: Required<Limits>) {
+		this.#graphs = graphs;
+		this.#threads = threads;
+		this.#limits = limits;
+		this.#schedule = new Schedule(limits.concurrentRuns, (run) => this.#work(run));
+	}
+
+	/** A run that is under way, or ended not long ago. */
+	get(runId: string): Run | undefined {
+		return this.#known.get(runId);
+	}
+
+	isBusy(threadId: string): boolean {
+		return this.#schedule.of(threadId).length > 0;
+	}
+
+	/** Starts a run on a thread, now or when it is its turn. */
+	async create(threadId: string, request: RunRequest): Promise<Run> {
+		const graphId = this.#mustFindGraph(request);
+		this.#checkRoom();
+		// Of two runs that are asked for at once, one sees the other.
+		return this.#turns.take(threadId, async () => {
+			const before = this.#schedule.of(threadId);
+			if (before.length > 0 && request.strategy === "reject")
+				throw new HttpError(
+					422,
+					"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
+				);
+			const found =
+				(await this.#threads.find(threadId)) ??
+				(request.createsThread ? await this.#threads.create(threadId, {}) : await this.#threads.mustFind(threadId));
+			const thread = await this.#threads.settle(found, graphId);
+			const { saver } = thread;
+			const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
+			const run = this.#prepare(graphId, threadId, saver, record, request);
+			await writeRunRecord(saver, threadId, run.record);
+			if (request.strategy === "interrupt" || request.strategy === "rollback")
+				for (const other of before) other.stop(request.strategy);
+			this.#launch(run);
+			return run;
+		});
+	}
+
+	/** Starts a run that belongs to no thread, and of which nothing is kept unless it is asked for. */
+	async createStateless(access: Access, request: RunRequest): Promise<Run> {
+		const threadId = access.newThreadId();
+		if (request.keepsThread) return this.create(threadId, { ...request, createsThread: true });
+		const graphId = this.#mustFindGraph(request);
+		this.#checkRoom();
+		const record = followUp({ metadata: {}, config: {} }, graphId, request);
+		const run = this.#prepare(graphId, threadId, undefined, record, request);
+		this.#launch(run);
+		return run;
+	}
+
+	/** Does something to a thread while no run can be started on it. Refused if one is under way. */
+	whileIdle<T>(threadId: string, work: () => Promise<T>): Promise<T> {
+		return this.#turns.take(threadId, async () => {
+			if (this.isBusy(threadId)) throw new HttpError(409, "Thread is busy");
+			return work();
+		});
+	}
+
+	/** Stops all runs of a thread, and does something to it while none can be started. */
+	afterStopping<T>(threadId: string, work: () => Promise<T>): Promise<T> {
+		return this.#turns.take(threadId, async () => {
+			await stop(this.#schedule.of(threadId));
+			return work();
+		});
+	}
+
+	/** Stops all runs there are, and takes no more. */
+	async close(): Promise<void> {
+		this.#isClosed = true;
+		await stop([...this.#known.values()].filter((run) => run.isInFlight));
+		for (const timer of this.#timers) clearTimeout(timer);
+		this.#known.clear();
+	}
+
+	#prepare(
+		graphId: string,
+		threadId: string,
+		saver: DeltaSaver | undefined,
+		record: ThreadRecord,
+		request: RunRequest,
+	): Run {
+		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
+		return new Run(request, {
+			graphId,
+			threadId,
+			saver,
+			metadata: { ...ASSISTANT_METADATA, ...record.metadata, ...request.metadata, ...identity },
+			configurable: {
+				...(record.config.configurable as Json),
+				...(request.config.configurable as Json),
+				...request.headers,
+				...identity,
+				thread_id: threadId,
+			},
+		});
+	}
+
+	#launch(run: Run): void {
+		this.#known.set(run.id, run);
+		this.#schedule.add(run);
+	}
+
+	async #work(run: Run): Promise<void> {
+		const { graphId, configurable } = run.place;
+		const timer = setTimeout(() => run.stop("timeout"), this.#limits.runSeconds * 1000);
+		// What belongs to no thread is kept for as long as it runs.
+		const saver = new RunSaver(run.place.saver ?? new MemorySaver());
+		let failure: { error: unknown } | undefined;
+		try {
+			run.signal.throwIfAborted();
+			await execute(run, await this.#graphs.getOn(saver, graphId, { configurable }));
+		} catch (error) {
+			failure = { error };
+		}
+		clearTimeout(timer);
+		await saver.seal();
+		await this.#finish(run, endOf(run, failure, this.#limits));
+		this.#forgetLater(run);
+	}
+
+	/** Stores how a run ended. It has ended even if that fails. */
+	async #finish(run: Run, end: RunEnd): Promise<void> {
+		const { threadId, saver } = run.place;
+		if (end.error !== undefined) run.log.push("error", end.error);
+		try {
+			if (saver === undefined) return;
+			if (run.stopReason === "rollback") {
+				await saver.deleteForRuns([run.id], { threadIds: [threadId] });
+				this.#known.delete(run.id);
+			} else {
+				const head = end.error && (await saver.getThread(threadId))?.head;
+				await writeRunEnd(saver, threadId, run.id, { ...end, head });
+			}
+		} catch (cause) {
+			console.error(`Can't store how run ${run.id} of thread ${threadId} ended:`, cause);
+		} finally {
+			run.finish(end);
+		}
+	}
+
+	#forgetLater(run: Run): void {
+		const timer = setTimeout(() => {
+			this.#timers.delete(timer);
+			this.#known.delete(run.id);
+		}, KEEP_MS);
+		timer.unref();
+		this.#timers.add(timer);
+	}
+
+	#mustFindGraph({ assistantId }: RunRequest): string {
+		const graphId = this.#graphs.find(assistantId);
+		if (graphId !== undefined) return graphId;
+		throw new HttpError(
+			404,
+			`No assistant found for "${assistantId}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
+		);
+	}
+
+	#checkRoom(): void {
+		if (this.#isClosed) throw new HttpError(503, "The server is shutting down.");
+		if (this.#schedule.waiting >= this.#limits.waitingRuns)
+			throw new HttpError(429, "Too many runs are waiting. Try again later.", { "retry-after": "5" });
+	}
+}
+
+/** What a thread is known by once a run was asked for: its graph, and what later runs take over from this one. */
+function followUp({ metadata, config }: ThreadRecord, graphId: string, { config: given }: RunRequest): ThreadRecord {
+	const configurable = { ...(config.configurable as Json), ...withoutSecrets(given.configurable as Json) };
+	return {
+		metadata: { ...metadata, graph_id: graphId, assistant_id: assistantIdOf(graphId) },
+		config: { ...config, ...given, configurable },
+	};
+}
+
+async function stop(runs: readonly Run[]): Promise<void> {
+	for (const run of runs) run.stop("interrupt");
+	await Promise.all(runs.map((run) => run.done));
+}

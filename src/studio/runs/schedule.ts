@@ -1,0 +1,73 @@
+import type { Run } from "./run.ts";
+
+/** Decides when runs work: those of one thread one after the other, and of all threads so many at a time. */
+export class Schedule {
+	readonly #most: number;
+	readonly #work: (run: Run) => Promise<void>;
+	/** The runs of each thread that wait or work, the oldest first. */
+	readonly #threads = new Map<string, Run[]>();
+	readonly #waiting = new Set<Run>();
+	/** Of those that wait, the ones whose time has come. */
+	readonly #ready = new Set<Run>();
+	#working = 0;
+
+	constructor(most: number, work: (run: Run) => Promise<void>) {
+		this.#most = most;
+		this.#work = work;
+	}
+
+	/** How many runs have not started. */
+	get waiting(): number {
+		return this.#waiting.size;
+	}
+
+	of(threadId: string): readonly Run[] {
+		return this.#threads.get(threadId) ?? [];
+	}
+
+	add(run: Run): void {
+		const { threadId } = run.place;
+		const { delayMs } = run.request;
+		this.#threads.set(threadId, [...this.of(threadId), run]);
+		this.#waiting.add(run);
+		const timer = delayMs > 0 ? setTimeout(() => this.#setReady(run), delayMs) : undefined;
+		const giveUp = () => {
+			clearTimeout(timer);
+			// It has nothing to wait for any more: it ends as soon as it starts.
+			if (run.status === "pending") this.#start(run);
+		};
+		run.signal.addEventListener("abort", giveUp, { once: true });
+		if (timer === undefined) this.#setReady(run);
+	}
+
+	#setReady(run: Run): void {
+		this.#ready.add(run);
+		this.#advance();
+	}
+
+	#advance(): void {
+		for (const [run] of this.#threads.values()) {
+			if (this.#working >= this.#most) return;
+			if (run !== undefined && this.#ready.has(run)) this.#start(run);
+		}
+	}
+
+	#start(run: Run): void {
+		this.#waiting.delete(run);
+		this.#ready.delete(run);
+		run.status = "running";
+		this.#working++;
+		void this.#work(run).finally(() => {
+			this.#working--;
+			this.#remove(run);
+			this.#advance();
+		});
+	}
+
+	#remove(run: Run): void {
+		const { threadId } = run.place;
+		const rest = this.of(threadId).filter((other) => other !== run);
+		if (rest.length > 0) this.#threads.set(threadId, rest);
+		else this.#threads.delete(threadId);
+	}
+}

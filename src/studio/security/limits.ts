@@ -1,0 +1,30 @@
+import { CheckpointError, quote } from "../../errors.ts";
+import { checkOptions } from "../../saver/options.ts";
+
+/** How much one server takes on. */
+export interface Limits {
+	/** The largest request body, in bytes. Default 10 MiB. */
+	bodyBytes?: number;
+	/** How many runs work at a time; further ones wait. Default 100. */
+	concurrentRuns?: number;
+	/** How many runs may wait; further ones are refused with status 429. Default 1,000. */
+	waitingRuns?: number;
+	/** How long a run may take, in seconds. Default one hour. */
+	runSeconds?: number;
+}
+
+const DEFAULTS: Required<Limits> = {
+	bodyBytes: 10 * 1024 * 1024,
+	concurrentRuns: 100,
+	waitingRuns: 1000,
+	runSeconds: 3600,
+};
+
+export function readLimits(limits: Limits = {}): Required<Limits> {
+	checkOptions("limits", limits, Object.keys(DEFAULTS));
+	for (const [name, value] of Object.entries(limits))
+		if (value !== undefined && !(typeof value === "number" && value > 0))
+			throw new CheckpointError("INVALID_OPTION", `\`limits.${name}\` must be a number above 0, got ${quote(value)}.`);
+	const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+	return { ...DEFAULTS, ...Object.fromEntries(given) };
+}

@@ -1,0 +1,117 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { checkOptions } from "../saver/options.ts";
+
+/** Where LangGraph Studio is, and how it is told which server to talk to. */
+const STUDIO = "https://smith.langchain.com/studio/?baseUrl=";
+/** The port of LangGraph's own server. */
+const DEFAULT_PORT = 2024;
+
+type FetchHandler = ((request: Request) => Response | Promise<Response>) & { close?: () => Promise<void> };
+
+export interface ServeOptions {
+	/** Default 2024; 0 for any that is free. */
+	port?: number;
+}
+
+export interface StudioServer {
+	readonly port: number;
+	/** What clients connect to. */
+	readonly url: string;
+	/** The address of LangGraph Studio that opens this server. */
+	readonly studioUrl: string;
+	/** Stops all runs and closes the server. Savers stay open. */
+	close(): Promise<void>;
+}
+
+/**
+ * Serves a handler on this machine's loopback address and prints where Studio finds it.
+ *
+ * @example
+ * ```ts
+ * const server = await serveStudio(createStudioHandler({ graphs: { agent: graph } }), { port: 2024 });
+ * await server.close();
+ * ```
+ */
+export async function serveStudio(handler: FetchHandler, options: ServeOptions = {}): Promise<StudioServer> {
+	checkOptions("serveStudio", options, ["port"]);
+	const server = createServer(toNodeListener(handler));
+	await new Promise<void>((resolve, reject) => {
+		server.once("error", reject);
+		server.listen(options.port ?? DEFAULT_PORT, "127.0.0.1", resolve);
+	});
+	const { port } = server.address() as AddressInfo;
+	const url = `http://127.0.0.1:${port}`;
+	const studioUrl = `${STUDIO}${url}`;
+	console.log(`API:    ${url}\nStudio: ${studioUrl}`);
+	return {
+		port,
+		url,
+		studioUrl,
+		close: async () => {
+			const closed = new Promise((resolve) => server.close(resolve));
+			await handler.close?.();
+			server.closeAllConnections();
+			await closed;
+		},
+	};
+}
+
+/**
+ * A handler of `Request`s as Node's `http` and Express call one.
+ *
+ * @example
+ * ```ts
+ * express().use("/langgraph", toNodeListener(createStudioHandler({ graphs: { agent: graph } })));
+ * ```
+ */
+export function toNodeListener(
+	handler: FetchHandler,
+): (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void> {
+	return async (incoming, outgoing) => {
+		const gone = new AbortController();
+		outgoing.once("close", () => gone.abort());
+		const request = toRequest(incoming, gone.signal);
+		const response = request === undefined ? new Response("Bad Request", { status: 400 }) : await handler(request);
+		await send(response, outgoing);
+	};
+}
+
+function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
+	const { method = "GET", headers, url = "/" } = incoming;
+	const address = `http://${headers.host ?? "localhost"}${url}`;
+	if (!url.startsWith("/") || !URL.canParse(address)) return undefined;
+	const hasBody = method !== "GET" && method !== "HEAD";
+	try {
+		return new Request(address, {
+			method,
+			headers: toHeaders(incoming),
+			signal,
+			...(hasBody && { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: "half" }),
+		});
+	} catch {
+		// A method or a header that the web does not know.
+		return undefined;
+	}
+}
+
+function toHeaders({ rawHeaders }: IncomingMessage): Headers {
+	const headers = new Headers();
+	for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+		headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+	return headers;
+}
+
+async function send(response: Response, outgoing: ServerResponse): Promise<void> {
+	outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+	if (response.body === null) return void outgoing.end();
+	outgoing.flushHeaders();
+	try {
+		await pipeline(Readable.fromWeb(response.body as import("node:stream/web").ReadableStream), outgoing);
+	} catch {
+		// The client has gone, or the stream has failed: either way there is nobody left to tell.
+		outgoing.destroy();
+	}
+}

@@ -1,0 +1,113 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StateSnapshot } from "@langchain/langgraph";
+import { CheckpointError } from "../../errors.ts";
+import type { Graph, Superstep } from "../graphs/graph.ts";
+import type { Graphs } from "../graphs/graphs.ts";
+import { contains } from "../http/contains.ts";
+import type { Json } from "../http/fields.ts";
+import { HttpError } from "../http/http-error.ts";
+import { describeError } from "../runs/run-end.ts";
+import { readRun, readThreadRecord } from "../threads/records.ts";
+import type { FoundThread, Threads } from "../threads/threads.ts";
+import { emptyState, serializeState } from "./serialize-state.ts";
+
+/** What a history is asked for. */
+export interface HistoryQuery {
+	readonly limit: number;
+	/** Only states older than this checkpoint. */
+	readonly before: string | undefined;
+	readonly metadata: Json | undefined;
+}
+
+/** Reads and changes the states of threads, through the graphs that made them. */
+export class States {
+	readonly #graphs: Graphs;
+	readonly #threads: Threads;
+
+	constructor(graphs: Graphs, threads: Threads) {
+		this.#graphs = graphs;
+		this.#threads = threads;
+	}
+
+	/** @param checkpoint keys for a config; the newest state if it is empty */
+	async get(thread: FoundThread, checkpoint: Json, withSubgraphs: boolean): Promise<Json> {
+		if (thread.info.head === undefined) return emptyState();
+		const graph = await this.#graphFor(thread);
+		const config = configFor(thread, checkpoint);
+		const state = await graph.getState(config, { subgraphs: withSubgraphs });
+		return serializeState(state, await this.#metadataOf(thread, state));
+	}
+
+	/** The states of a thread or of one of its subgraphs, the newest first. */
+	async history(thread: FoundThread, checkpoint: Json, query: HistoryQuery): Promise<Json[]> {
+		const { limit, before, metadata: { source, step, ...others } = {} } = query;
+		const states: Json[] = [];
+		if (thread.info.head === undefined || limit === 0) return states;
+		const graph = await this.#graphFor(thread);
+		const isFiltered = Object.keys(others).length > 0;
+		const options = {
+			...(before !== undefined && { before: { configurable: { checkpoint_id: before } } }),
+			// The saver knows these two. What comes from the run can only be looked at here.
+			filter: { source, step } as Json,
+			...(!isFiltered && { limit }),
+		};
+		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
+			const metadata = await this.#metadataOf(thread, state);
+			if (isFiltered && !contains(metadata, others)) continue;
+			states.push(serializeState(state, metadata));
+			if (states.length === limit) break;
+		}
+		return states;
+	}
+
+	/** Changes a state, or forks it. Answers the config of the checkpoint that this made. */
+	async update(thread: FoundThread, checkpoint: Json, values: unknown, asNode: string | undefined): Promise<Json> {
+		const graph = await this.#graphFor(thread);
+		const config = configFor(thread, { checkpoint_ns: "", ...checkpoint });
+		return nameOf(await refuseMistakes(() => graph.updateState(config, values, asNode)));
+	}
+
+	/** Replays updates onto a thread. */
+	async bulkUpdate(thread: FoundThread, supersteps: Superstep[]): Promise<void> {
+		const graph = await this.#graphFor(thread);
+		await refuseMistakes(() => graph.bulkUpdateState(configFor(thread, { checkpoint_ns: "" }), supersteps));
+	}
+
+	async #graphFor(thread: FoundThread): Promise<Graph> {
+		const record = await readThreadRecord(thread.saver, thread.threadId);
+		return this.#graphs.get(await this.#threads.graphOf(thread, record), record.config);
+	}
+
+	/**
+	 * A state's metadata with that of the run which made it. LangGraph's server stores the two as one; here they are
+	 * put together when they are read, because LangGraph takes an input for a resume if it finds its run there.
+	 */
+	async #metadataOf({ saver, threadId }: FoundThread, state: StateSnapshot): Promise<Json | undefined> {
+		if (state.metadata === undefined) return undefined;
+		let runId: string | undefined;
+		for await (const info of saver.listCheckpoints(state.config, { limit: 1 })) runId = info.runId;
+		const run = runId === undefined ? undefined : await readRun(saver, threadId, runId);
+		const known = runId === undefined ? {} : { run_id: runId, thread_id: threadId };
+		return { ...run?.record.metadata, ...known, ...(state.metadata as Json) };
+	}
+}
+
+function configFor(thread: FoundThread, checkpoint: Json): RunnableConfig {
+	return { configurable: { ...checkpoint, thread_id: thread.threadId } };
+}
+
+function nameOf({ configurable }: RunnableConfig): Json {
+	const { thread_id, checkpoint_ns, checkpoint_id, checkpoint_map } = configurable ?? {};
+	return { thread_id, checkpoint_ns, checkpoint_id, ...(checkpoint_map !== undefined && { checkpoint_map }) };
+}
+
+/** What a graph refuses to do to its state is the client's mistake: a node that is not there, a value of the wrong kind. */
+async function refuseMistakes<T>(update: () => Promise<T>): Promise<T> {
+	try {
+		return await update();
+	} catch (error) {
+		if (error instanceof CheckpointError) throw error;
+		const { error: name, message } = describeError(error);
+		throw new HttpError(422, `${name}: ${message}`);
+	}
+}

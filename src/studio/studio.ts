@@ -1,0 +1,30 @@
+import { Assistants } from "./graphs/assistants.ts";
+import { Graphs } from "./graphs/graphs.ts";
+import type { StudioOptions } from "./options.ts";
+import { Runs } from "./runs/runs.ts";
+import { readLimits } from "./security/limits.ts";
+import { States } from "./states/states.ts";
+import { ThreadDescription } from "./threads/describe.ts";
+import { type FoundThread, Threads } from "./threads/threads.ts";
+
+/** All that the routes of one server work with. */
+export class Studio {
+	readonly graphs: Graphs;
+	readonly assistants: Assistants;
+	readonly threads: Threads;
+	readonly states: States;
+	readonly runs: Runs;
+
+	constructor({ graphs, checkpointer, store, limits }: StudioOptions) {
+		this.graphs = new Graphs(graphs, { checkpointer, store });
+		this.assistants = new Assistants(this.graphs);
+		this.threads = new Threads(this.graphs);
+		this.states = new States(this.graphs, this.threads);
+		this.runs = new Runs(this.graphs, this.threads, readLimits(limits));
+	}
+
+	describe(thread: FoundThread): ThreadDescription {
+		const { graphs, threads } = this;
+		return new ThreadDescription(thread, { graphs, threads, isBusy: this.runs.isBusy(thread.threadId) });
+	}
+}

@@ -1,0 +1,63 @@
+import { contains } from "../http/contains.ts";
+import type { Fields, Json } from "../http/fields.ts";
+import type { ThreadDescription, ThreadStatus } from "./describe.ts";
+
+const STATUSES: readonly ThreadStatus[] = ["idle", "busy", "interrupted", "error"];
+
+/** What a search for threads asks for. */
+export interface ThreadQuery {
+	readonly ids: ReadonlySet<string> | undefined;
+	readonly status: ThreadStatus | undefined;
+	readonly metadata: Json | undefined;
+	readonly values: Json | undefined;
+}
+
+/** What threads can be sorted by. */
+export const THREAD_ORDERS = ["thread_id", "status", "created_at", "updated_at", "state_updated_at"] as const;
+export type ThreadOrder = (typeof THREAD_ORDERS)[number];
+
+export function readThreadQuery(fields: Fields): ThreadQuery {
+	const ids = fields.texts("ids");
+	return {
+		// An empty list is how some clients say that they have none in mind.
+		ids: ids === undefined || ids.length === 0 ? undefined : new Set(ids),
+		status: fields.choice("status", STATUSES),
+		metadata: fields.record("metadata"),
+		values: fields.record("values"),
+	};
+}
+
+/** Whether a search finds a thread. What is cheap to know is looked at first. */
+export async function matches(thread: ThreadDescription, query: ThreadQuery): Promise<boolean> {
+	const { ids, status, metadata, values } = query;
+	if (ids !== undefined && !ids.has(thread.thread.threadId)) return false;
+	if (metadata !== undefined && !contains((await thread.record()).metadata, metadata)) return false;
+	if (status !== undefined && (await thread.status()) !== status) return false;
+	return values === undefined || contains((await thread.state())?.values, values);
+}
+
+/** Sorts threads by one of their fields. Those with the same value keep the order of their ids. */
+export async function sortThreads(
+	threads: ThreadDescription[],
+	order: ThreadOrder,
+	isDescending: boolean,
+): Promise<ThreadDescription[]> {
+	const keyed = await Promise.all(
+		threads.map(async (thread) => ({ thread, key: await keyOf(thread, order), id: thread.thread.threadId })),
+	);
+	const sign = isDescending ? -1 : 1;
+	keyed.sort((a, b) => sign * (compare(a.key, b.key) || compare(a.id, b.id)));
+	return keyed.map(({ thread }) => thread);
+}
+
+async function keyOf(thread: ThreadDescription, order: ThreadOrder): Promise<string | number> {
+	if (order === "created_at") return thread.thread.info.createdAt.getTime();
+	if (order === "updated_at") return thread.thread.info.updatedAt.getTime();
+	if (order === "status") return thread.status();
+	if (order === "state_updated_at") return (await thread.state())?.createdAt ?? "";
+	return thread.thread.threadId;
+}
+
+function compare(a: string | number, b: string | number): number {
+	return a < b ? -1 : a > b ? 1 : 0;
+}
