@@ -38,8 +38,8 @@ describe("a database file", () => {
 
 	it("is not needed for the constructor, whatever is wrong with it", async () => {
 		const saver = new SqliteSaver(join(folder, "missing", "test.db"));
-		await expect(put(saver)).rejects.toMatchObject({ code: "STORAGE" });
-		await expect(saver.setup()).rejects.toMatchObject({ code: "STORAGE" });
+		await expect(put(saver)).rejects.toMatchObject({ code: "CANT_OPEN" });
+		await expect(saver.setup()).rejects.toMatchObject({ code: "CANT_OPEN" });
 	});
 
 	it("that is not a database is refused and left alone", async () => {

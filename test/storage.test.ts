@@ -7,7 +7,7 @@ import { runStorageContract } from "../src/contract/storage-contract.ts";
 import { Sealer } from "../src/seal/sealer.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
 import { SealedStorage } from "../src/storage/sealed-storage.ts";
-import { openDatabase } from "../src/storage/sqlite-driver.ts";
+import { fileSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 
 const test = { describe, it };
@@ -15,15 +15,8 @@ const test = { describe, it };
 /** In memory where that is possible: hundreds of new databases would mostly wait for the disk. */
 const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
-/** Opens a file as SqliteSaver does. */
 function open(path: string): SqliteStorage {
-	const openFile = () => {
-		const db = openDatabase(path, 10_000);
-		db.pragma("journal_mode = WAL");
-		db.pragma("synchronous = NORMAL");
-		return db;
-	};
-	return new SqliteStorage(path, openFile, false);
+	return new SqliteStorage(fileSource(path));
 }
 
 runStorageContract({

@@ -1,13 +1,21 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { openDatabase, type SqliteDatabase } from "../storage/sqlite-driver.ts";
+import type { SqliteDatabase } from "../storage/sqlite-driver.ts";
+import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite-source.ts";
 import { SqliteStorage } from "../storage/sqlite-storage.ts";
 import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 
 export interface SqliteSaverOptions extends SealedSaverOptions {
-	/** How long a call waits for another process to let go of the file, in milliseconds. Default 10,000. */
+	/** How long a call waits for other processes to let go of the file, in milliseconds. Default 30,000. */
 	busyTimeout?: number;
+	/**
+	 * What a stored checkpoint survives: the death of the process (`"process"`, the default), or of the machine too
+	 * (`"power"`), for which commits wait for the disk.
+	 */
+	durability?: Durability;
 }
+
+const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durability[];
 
 /**
  * Keeps checkpoints in an SQLite file, each step's changes only.
@@ -23,8 +31,14 @@ export interface SqliteSaverOptions extends SealedSaverOptions {
 export class SqliteSaver extends SealedSaver {
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
-		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout"]);
-		super(storageFor(database, options.busyTimeout ?? 10_000), options);
+		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout", "durability"]);
+		const { busyTimeout } = options;
+		if (busyTimeout !== undefined && !(typeof busyTimeout === "number" && busyTimeout >= 0))
+			throw new CheckpointError(
+				"INVALID_OPTION",
+				`\`busyTimeout\` must be a number of milliseconds, got ${quote(busyTimeout)}.`,
+			);
+		super(new SqliteStorage(sourceFor(database, options), busyTimeout), options);
 	}
 
 	static fromConnString(path: string, options?: SqliteSaverOptions): SqliteSaver {
@@ -32,23 +46,22 @@ export class SqliteSaver extends SealedSaver {
 	}
 }
 
-function storageFor(database: string | SqliteDatabase, busyTimeout: number): SqliteStorage {
+function sourceFor(database: string | SqliteDatabase, { durability }: SqliteSaverOptions): SqliteSource {
 	if (typeof database !== "string" && typeof database?.prepare !== "function")
 		throw new CheckpointError(
 			"INVALID_OPTION",
 			`SqliteSaver takes a path, ":memory:" or an open better-sqlite3 Database, got ${quote(database)}.`,
 		);
-	const name = typeof database === "string" ? database : database.name;
-	const open = () => (typeof database === "string" ? prepare(openDatabase(database, busyTimeout)) : database);
-	return new SqliteStorage(name, open, typeof database !== "string");
-}
-
-/**
- * Readers and a writer beside each other, and commits that survive the death of the process without waiting for the
- * disk. A database of the application keeps the settings that it has.
- */
-function prepare(db: SqliteDatabase): SqliteDatabase {
-	if (!db.readonly) db.pragma("journal_mode = WAL");
-	db.pragma("synchronous = NORMAL");
-	return db;
+	if (durability !== undefined && !DURABILITIES.includes(durability))
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`\`durability\` must be one of ${DURABILITIES.map(quote).join(", ")}, got ${quote(durability)}.`,
+		);
+	if (typeof database === "string") return fileSource(database, durability);
+	if (durability !== undefined)
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			"An open Database keeps its own settings: set `PRAGMA synchronous` on it instead of `durability`.",
+		);
+	return sharedSource(database);
 }

@@ -85,13 +85,14 @@ function inspect(db: SqliteDatabase): { version: number | undefined; tables: Set
 }
 
 /**
- * Brings a database to the current format, from nothing or from an older one.
+ * Refuses a database that is not one of this package, or of a newer version of it. Changes nothing.
  *
  * @param isShared the application handed over its own open database, so that other tables are no surprise
+ * @returns whether it has the current format
  */
-export function migrate(db: SqliteDatabase, name: string, isShared: boolean): void {
+export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
 	const { version, tables } = inspect(db);
-	if (version === FORMAT_VERSION) return;
+	if (version === FORMAT_VERSION) return true;
 	if (version !== undefined && version > FORMAT_VERSION)
 		throw new CheckpointError(
 			"NEWER_FORMAT",
@@ -107,6 +108,12 @@ export function migrate(db: SqliteDatabase, name: string, isShared: boolean): vo
 			"FOREIGN_DATABASE",
 			`${quote(name)} is a database of something else: choose another file, or pass the open Database to share it.`,
 		);
+	return false;
+}
+
+/** Brings a database to the current format, from nothing or from an older one. */
+export function migrate(db: SqliteDatabase, name: string, isShared: boolean): void {
+	if (checkFormat(db, name, isShared)) return;
 	if (db.readonly)
 		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
 	// Another process may do the same at this moment: whoever gets the lock second looks again.

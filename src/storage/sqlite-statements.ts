@@ -1,4 +1,4 @@
-import type { SqliteStatement } from "./sqlite-driver.ts";
+import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 
 export const CHECKPOINT = `SELECT thread_id, stamp, ns, id, parent, run_id, source, step, c.head
 	FROM delta_thread t JOIN delta_checkpoint c ON c.thread = t.pk`;
@@ -8,8 +8,9 @@ const BASE = "SELECT thread_id, ns, checkpoint, channel, data FROM delta_thread 
 const THREAD = "SELECT * FROM delta_thread";
 
 /** Every statement that does not depend on the call. */
-export const SQL = {
+const SQL = {
 	begin: "BEGIN IMMEDIATE",
+	beginRead: "BEGIN",
 	commit: "COMMIT",
 	rollback: "ROLLBACK",
 	reserve: "UPDATE delta_sequence SET next = next + ? RETURNING next",
@@ -98,3 +99,14 @@ export const SQL = {
 } as const;
 
 export type Statements = Record<keyof typeof SQL, SqliteStatement>;
+
+export function prepareAll(db: SqliteDatabase): Statements {
+	const entries = Object.entries(SQL).map(([name, text]) => [name, prepare(db, text)]);
+	return Object.fromEntries(entries) as Statements;
+}
+
+/** Numbers come as numbers, whatever the application has chosen for its own statements. */
+export function prepare(db: SqliteDatabase, text: string): SqliteStatement {
+	const statement = db.prepare(text);
+	return /^(SELECT|.*RETURNING)/s.test(text) ? statement.safeIntegers(false) : statement;
+}

@@ -1,7 +1,7 @@
-import { CheckpointError } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
-import { type SqliteDatabase, type SqliteStatement, translateError } from "./sqlite-driver.ts";
+import { SqliteConnection } from "./sqlite-connection.ts";
+import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import { packId } from "./sqlite-ids.ts";
 import {
 	addCheckpoint,
@@ -17,8 +17,8 @@ import {
 	toThread,
 	toWrite,
 } from "./sqlite-rows.ts";
-import { migrate } from "./sqlite-schema.ts";
-import { CHECKPOINT, SQL, type Statements } from "./sqlite-statements.ts";
+import type { SqliteSource } from "./sqlite-source.ts";
+import { CHECKPOINT, prepare, type Statements } from "./sqlite-statements.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -39,54 +39,52 @@ import type {
 	WriteRow,
 } from "./storage.ts";
 
+/** Long enough for a whole maintenance of other processes, short enough to be noticed. */
+export const DEFAULT_BUSY_TIMEOUT = 30_000;
+
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
-	readonly #name: string;
-	readonly #open: () => SqliteDatabase;
+	readonly #connection: SqliteConnection;
 	readonly #isShared: boolean;
-	#db: SqliteDatabase | undefined;
-	#statements: Statements | undefined;
-	readonly #scans = new Map<string, SqliteStatement>();
-	#isClosed = false;
+	/** Statements of scans, by their text, and the database that they are for. */
+	#scans = new Map<string, SqliteStatement>();
+	#scansOf: SqliteDatabase | undefined;
 	#epoch = 0;
 	#version = "";
+	#versionOf: SqliteDatabase | undefined;
 
-	/**
-	 * @param name of the database, for error messages
-	 * @param open opens it
-	 * @param isShared it belongs to the application, which will also close it
-	 */
-	constructor(name: string, open: () => SqliteDatabase, isShared: boolean) {
-		this.#name = name;
-		this.#open = open;
-		this.#isShared = isShared;
+	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
+	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
+		this.#connection = new SqliteConnection(source, busyTimeout);
+		this.#isShared = source.isShared;
 	}
 
 	reserveIds(count: number): Promise<number> {
-		return this.#use((sql) => (sql.reserve.get(count) as { next: number }).next - count);
+		return this.#connection.change((sql) => (sql.reserve.get(count) as { next: number }).next - count);
 	}
 
 	getEpoch(): Promise<number> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql, db) => {
 			const { others, all_changes } = sql.getVersion.get() as { others: number; all_changes: number };
 			// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
 			const version = this.#isShared ? `${others} ${all_changes}` : String(others);
-			if (version !== this.#version) this.#epoch++;
+			if (version !== this.#version || db !== this.#versionOf) this.#epoch++;
 			this.#version = version;
+			this.#versionOf = db;
 			return this.#epoch;
 		});
 	}
 
 	getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		return this.#use((sql) => toCheckpoint(sql.getCheckpoint.get(threadId, ns, id)));
+		return this.#connection.read((sql) => toCheckpoint(sql.getCheckpoint.get(threadId, ns, id)));
 	}
 
 	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return this.#use((sql) => toCheckpoint(sql.getLatest.get(threadId, ns)));
+		return this.#connection.read((sql) => toCheckpoint(sql.getLatest.get(threadId, ns)));
 	}
 
 	scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		return this.#use((_, db) => {
+		return this.#connection.read((_, db) => {
 			const { threadId, ns, before, after, limit } = query;
 			const where: string[] = [];
 			const parameters: unknown[] = [];
@@ -102,17 +100,24 @@ export class SqliteStorage implements Storage {
 				add("id <= ? AND (id < ? OR (thread_id, ns) > (?, ?))", after.id, after.id, after.threadId, after.ns);
 			const filter = where.length > 0 ? `WHERE ${where.join(" AND ")}` : "";
 			const text = `${CHECKPOINT} ${filter} ORDER BY id DESC, thread_id, ns LIMIT ?`;
-			let statement = this.#scans.get(text);
-			if (statement === undefined) {
-				statement = prepare(db, text);
-				this.#scans.set(text, statement);
-			}
-			return statement.all(...parameters, limit).map(toCheckpoint) as FoundCheckpoint[];
+			return this.#scanStatement(db, text)
+				.all(...parameters, limit)
+				.map(toCheckpoint) as FoundCheckpoint[];
 		});
 	}
 
+	#scanStatement(db: SqliteDatabase, text: string): SqliteStatement {
+		if (this.#scansOf !== db) this.#scans = new Map();
+		this.#scansOf = db;
+		const known = this.#scans.get(text);
+		if (known !== undefined) return known;
+		const statement = prepare(db, text);
+		this.#scans.set(text, statement);
+		return statement;
+	}
+
 	getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			const path = new Map<string, FoundCheckpoint>();
 			let id: string | undefined = key.id;
 			while (id !== undefined && !path.has(id) && path.size < limit) {
@@ -126,7 +131,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
-		return this.#use((sql) =>
+		return this.#connection.read((sql) =>
 			[...new Set(parentIds)].flatMap(
 				(id) => sql.getChildren.all(threadId, ns, packId(id)).map(toCheckpoint) as FoundCheckpoint[],
 			),
@@ -134,20 +139,20 @@ export class SqliteStorage implements Storage {
 	}
 
 	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		return this.#use((sql) => ({
+		return this.#connection.read((sql) => ({
 			checkpoints: sql.findRunCheckpoints.all(JSON.stringify(runIds)).map(toCheckpoint) as FoundCheckpoint[],
 			writes: sql.findRunWrites.all(JSON.stringify(runIds)).map(toWrite),
 		}));
 	}
 
 	getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return this.#use((sql) =>
+		return this.#connection.read((sql) =>
 			keys.flatMap(({ threadId, ns, id }) => sql.getWrites.all(threadId, ns, packId(id)).map(toWrite)),
 		);
 	}
 
 	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			// Ids in their packed form sort as they do in full, but before or after those that can't be packed.
 			const rows = sql.getWritesBefore.all(threadId, ns, packId(before), packId(before)).map(toWrite);
 			const isOrphan = ({ id }: WriteRow) =>
@@ -157,21 +162,21 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return this.#use((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
+		return this.#connection.read((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
 	}
 
 	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
-		return this.#use((sql) =>
+		return this.#connection.read((sql) =>
 			keys.flatMap(({ threadId, ns, id }) => sql.getBases.all(threadId, ns, packId(id)).map(toBase)),
 		);
 	}
 
 	getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
-		return this.#use((sql) => sql.getThreadBases.all(threadId).map(toBase));
+		return this.#connection.read((sql) => sql.getThreadBases.all(threadId).map(toBase));
 	}
 
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			const found = new Map<number, BlobRow>();
 			for (const start of ids) {
 				let id: number | undefined = start;
@@ -187,36 +192,38 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			const row = sql.getThread.get(threadId);
 			return row === undefined ? undefined : toThread(row);
 		});
 	}
 
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			if (after === undefined) return sql.listThreads.all(limit).map(toThread);
 			return sql.listThreadsAfter.all(after.updatedAt, after.threadId, limit).map(toThread);
 		});
 	}
 
 	getFamily(family: number): Promise<ThreadRow[]> {
-		return this.#use((sql) => sql.getFamily.all(family).map(toThread));
+		return this.#connection.read((sql) => sql.getFamily.all(family).map(toThread));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
-		return this.#use((sql) => (sql.listFamilies.all(after, limit) as { family: number }[]).map((row) => row.family));
+		return this.#connection.read((sql) =>
+			(sql.listFamilies.all(after, limit) as { family: number }[]).map((row) => row.family),
+		);
 	}
 
 	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
 		type Row = { id: number; base: number | null; bytes: number };
-		return this.#use((sql) =>
+		return this.#connection.read((sql) =>
 			(sql.listBlobs.all(family) as Row[]).map((row) => ({ ...row, base: row.base ?? undefined })),
 		);
 	}
 
 	totals(): Promise<StorageTotals> {
-		return this.#use((sql) => {
+		return this.#connection.read((sql) => {
 			const row = sql.totals.get() as Record<string, number>;
 			const { threads = 0, checkpoints = 0, writes = 0 } = row;
 			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0 } = row;
@@ -230,7 +237,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	put(batch: PutBatch): Promise<PutResult | undefined> {
-		return this.#change((sql) => {
+		return this.#connection.change((sql) => {
 			const thread = this.#threadFor(sql, batch);
 			if (thread === undefined) return undefined;
 			if (batch.checkpoint && batch.onlyOnHead) {
@@ -259,7 +266,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
-		return this.#change((sql) => {
+		return this.#connection.change((sql) => {
 			const thread = sql.getThread.get(batch.threadId) as SqlThread | undefined;
 			if (thread === undefined || thread.stamp !== batch.stamp) return undefined;
 			const { pk } = thread;
@@ -280,7 +287,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		return this.#change((sql) => {
+		return this.#connection.change((sql) => {
 			const source = sql.getThread.get(batch.source) as SqlThread | undefined;
 			if (source === undefined || source.stamp !== batch.stamp) return undefined;
 			if (sql.getThread.get(batch.target) !== undefined) return undefined;
@@ -311,7 +318,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	removeThread(threadId: string): Promise<RowCount> {
-		return this.#change((sql) => {
+		return this.#connection.change((sql) => {
 			const removed = new Tally();
 			const thread = sql.getThread.get(threadId) as SqlThread | undefined;
 			if (thread === undefined) return removed.count;
@@ -324,23 +331,25 @@ export class SqliteStorage implements Storage {
 	}
 
 	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#change((sql) => {
+		return this.#connection.change((sql) => {
 			for (const id of ids) sql.removeBlob.run(id, family);
 		});
 	}
 
 	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#change((sql) => replacements.reduce((sum, replacement) => sum + replaceBytes(sql, replacement), 0));
+		return this.#connection.change((sql) =>
+			replacements.reduce((sum, replacement) => sum + replaceBytes(sql, replacement), 0),
+		);
 	}
 
 	clear(): Promise<void> {
-		return this.#change((_, db) => {
+		return this.#connection.change((_, db) => {
 			for (const table of ["thread", "checkpoint", "blob", "write", "base"]) db.exec(`DELETE FROM delta_${table}`);
 		});
 	}
 
 	check(): Promise<StorageDamage[]> {
-		return this.#use((_, db) => {
+		return this.#connection.read((_, db) => {
 			const found = db.pragma("integrity_check") as { integrity_check: string }[];
 			return found.map(({ integrity_check: problem }) => ({ problem })).filter(({ problem }) => problem !== "ok");
 		});
@@ -350,57 +359,9 @@ export class SqliteStorage implements Storage {
 		return false;
 	}
 
-	async close(): Promise<void> {
-		this.#isClosed = true;
-		this.#statements = undefined;
-		this.#scans.clear();
-		if (!this.#isShared) this.#db?.close();
-		this.#db = undefined;
+	close(): Promise<void> {
+		return this.#connection.close();
 	}
-
-	/** Runs a read. */
-	async #use<T>(run: (sql: Statements, db: SqliteDatabase) => T): Promise<T> {
-		try {
-			const [sql, db] = this.#ready();
-			return run(sql, db);
-		} catch (error) {
-			throw translateError(error, this.#name);
-		}
-	}
-
-	/** Runs a write as one transaction, or as part of the one that the application has open on its own database. */
-	#change<T>(run: (sql: Statements, db: SqliteDatabase) => T): Promise<T> {
-		return this.#use((sql, db) => {
-			if (db.inTransaction) return db.transaction(() => run(sql, db)).immediate();
-			sql.begin.run();
-			try {
-				const result = run(sql, db);
-				sql.commit.run();
-				return result;
-			} catch (error) {
-				// SQLite has already rolled back after some errors, a full disk for one.
-				if (db.inTransaction) sql.rollback.run();
-				throw error;
-			}
-		});
-	}
-
-	#ready(): [Statements, SqliteDatabase] {
-		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
-		if (this.#statements !== undefined && this.#db !== undefined) return [this.#statements, this.#db];
-		this.#db ??= this.#open();
-		migrate(this.#db, this.#name, this.#isShared);
-		const db = this.#db;
-		const entries = Object.entries(SQL).map(([name, text]) => [name, prepare(db, text)]);
-		this.#statements = Object.fromEntries(entries) as Statements;
-		return [this.#statements, db];
-	}
-}
-
-/** Numbers come as numbers, whatever the application has chosen for its own statements. */
-function prepare(db: SqliteDatabase, text: string): SqliteStatement {
-	const statement = db.prepare(text);
-	return /^(SELECT|.*RETURNING)/s.test(text) ? statement.safeIntegers(false) : statement;
 }
 
 /** Counts what RETURNING answered. */

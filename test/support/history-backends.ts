@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemoryStorage } from "../../src/storage/memory-storage.ts";
 import { openDatabase } from "../../src/storage/sqlite-driver.ts";
+import { fileSource } from "../../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite-storage.ts";
 import type { HistoryBackend } from "./histories.ts";
 
@@ -10,7 +11,8 @@ export const historyBackends: Record<string, () => Promise<HistoryBackend>> = {
 	memory: async () => ({ storage: new MemoryStorage() }),
 	sqlite: async () => {
 		const folder = await mkdtemp(join(tmpdir(), "history-"));
-		const open = () => new SqliteStorage("histories", () => fast(openDatabase(join(folder, "test.db"), 1000)), false);
+		const source = { ...fileSource(join(folder, "test.db")), open: () => fast(openDatabase(join(folder, "test.db"))) };
+		const open = () => new SqliteStorage(source);
 		return { storage: open(), reopen: async () => open(), teardown: () => rm(folder, { recursive: true }) };
 	},
 };

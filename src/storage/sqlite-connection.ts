@@ -1,0 +1,246 @@
+import { statSync } from "node:fs";
+import { setImmediate as nextTick, setTimeout as sleep } from "node:timers/promises";
+import { CheckpointError, quote } from "../errors.ts";
+import { isBusy, type SqliteDatabase, translateError } from "./sqlite-driver.ts";
+import { migrate } from "./sqlite-schema.ts";
+import type { SqliteSource } from "./sqlite-source.ts";
+import { prepareAll, type Statements } from "./sqlite-statements.ts";
+
+/** What is done with an open database, all at once. */
+export type Work<T> = (sql: Statements, db: SqliteDatabase) => T;
+
+/** A change that waits for its commit. */
+interface Change {
+	readonly work: Work<unknown>;
+	readonly since: number;
+	readonly resolve: (result: unknown) => void;
+	readonly reject: (error: unknown) => void;
+}
+
+/** Changes in one transaction. More would make other processes wait longer than they gain. */
+const MOST_TOGETHER = 64;
+/** How often a busy database is asked again at once: most commits of others are over within the time that takes. */
+const QUICK_RETRIES = 3;
+/** Afterwards the pauses grow up to this many milliseconds. */
+const LONGEST_PAUSE = 50;
+/** Milliseconds between two looks at whether the file is still there: in a busy time a look at every commit would show. */
+const CHECK_EVERY = 10;
+
+/**
+ * An SQLite database that is opened when it is needed, and waited for when other processes hold it, without ever
+ * stopping this one.
+ *
+ * Changes of the same moment are committed together: one write to the disk for all of them. Each is still all or nothing,
+ * and one that fails takes nothing from the others.
+ */
+export class SqliteConnection {
+	readonly #source: SqliteSource;
+	readonly #busyTimeout: number;
+	#db: SqliteDatabase | undefined;
+	#statements: Statements | undefined;
+	#file: FileIdentity | undefined;
+	readonly #waiting: Change[] = [];
+	#flushing: Promise<void> | undefined;
+	#isClosed = false;
+	#isOver = false;
+
+	constructor(source: SqliteSource, busyTimeout: number) {
+		this.#source = source;
+		this.#busyTimeout = busyTimeout;
+	}
+
+	/** Runs a read. Several statements see the same snapshot. */
+	async read<T>(work: Work<T>): Promise<T> {
+		this.#checkOpen();
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return this.#inTransaction(work, "beginRead");
+			} catch (error) {
+				await this.#waitFor(error, since, attempt);
+			}
+		}
+	}
+
+	/** Runs a change as one transaction, or as part of the one that the application has open on its own database. */
+	async change<T>(work: Work<T>): Promise<T> {
+		this.#checkOpen();
+		if (this.#source.isReadOnly)
+			throw new CheckpointError(
+				"READ_ONLY",
+				`${quote(this.#source.name)} was opened with \`readOnly\`: nothing can be stored.`,
+			);
+		if (this.#db?.inTransaction) return this.read(work);
+		return new Promise<T>((resolve, reject) => {
+			const done = resolve as (result: unknown) => void;
+			this.#waiting.push({ work, since: performance.now(), resolve: done, reject });
+			this.#flushing ??= this.#flush();
+		});
+	}
+
+	/** Runs what can't be part of a transaction. */
+	async alone<T>(work: Work<T>): Promise<T> {
+		this.#checkOpen();
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return work(...this.#ready());
+			} catch (error) {
+				await this.#waitFor(error, since, attempt);
+			}
+		}
+	}
+
+	/** Waits for changes that were accepted. Idempotent. */
+	async close(): Promise<void> {
+		this.#isClosed = true;
+		await this.#flushing;
+		this.#isOver = true;
+		this.#letGo();
+	}
+
+	#letGo(): void {
+		const db = this.#db;
+		this.#db = undefined;
+		this.#statements = undefined;
+		if (!this.#source.isShared) db?.close();
+	}
+
+	/** Lets all changes of this moment come together first: of this tick, or of this turn if a commit waits for the disk. */
+	async #flush(): Promise<void> {
+		await (this.#source.waitsForDisk ? nextTick() : undefined);
+		for (let attempt = 0; this.#waiting.length > 0; ) {
+			const group = this.#waiting.splice(0, MOST_TOGETHER);
+			const left = this.#commit(group);
+			if (left === undefined) {
+				attempt = 0;
+				continue;
+			}
+			this.#waiting.unshift(...left.changes.filter((change) => !this.#giveUp(change, left.error)));
+			await pause(attempt++);
+		}
+		this.#flushing = undefined;
+	}
+
+	/** Answers the changes that have to wait, and why. */
+	#commit(group: readonly Change[]): { changes: readonly Change[]; error: unknown } | undefined {
+		try {
+			const results = this.#inTransaction((sql, db) => group.map(({ work }) => work(sql, db)), "begin");
+			this.#checkFile();
+			for (const [i, { resolve }] of group.entries()) resolve(results[i]);
+			return undefined;
+		} catch (error) {
+			if (isBusy(error)) return { changes: group, error };
+			if (group.length === 1) return void group[0]?.reject(translateError(error, this.#source.name));
+		}
+		// One of them failed, and everything was undone: each on its own, then.
+		for (const [i, change] of group.entries()) {
+			const left = this.#commit([change]);
+			if (left !== undefined) return { changes: group.slice(i), error: left.error };
+		}
+		return undefined;
+	}
+
+	/** Whether a change has waited for too long, and was told so. */
+	#giveUp({ since, reject }: Change, error: unknown): boolean {
+		if (performance.now() - since < this.#busyTimeout) return false;
+		reject(translateError(error, this.#source.name));
+		return true;
+	}
+
+	#inTransaction<T>(work: Work<T>, begin: "begin" | "beginRead"): T {
+		const [sql, db] = this.#ready();
+		if (db.inTransaction) return db.transaction(() => work(sql, db))();
+		sql[begin].run();
+		try {
+			const result = work(sql, db);
+			sql.commit.run();
+			return result;
+		} catch (error) {
+			// SQLite has already rolled back after some errors, a full disk for one.
+			if (db.open && db.inTransaction) sql.rollback.run();
+			throw error;
+		}
+	}
+
+	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {
+		if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
+			throw translateError(error, this.#source.name);
+		await pause(attempt);
+	}
+
+	#ready(): [Statements, SqliteDatabase] {
+		const { name, path, isShared } = this.#source;
+		if (this.#isOver) throw closed();
+		if (this.#source.isStale?.()) this.#letGo();
+		if (this.#statements !== undefined && this.#db !== undefined) return [this.#statements, this.#db];
+		if (this.#file !== undefined && !this.#file.isThere()) throw this.#gone();
+		this.#db ??= this.#source.open();
+		migrate(this.#db, name, isShared);
+		this.#file = path === undefined ? undefined : new FileIdentity(path);
+		this.#statements = prepareAll(this.#db);
+		return [this.#statements, this.#db];
+	}
+
+	#checkOpen(): void {
+		if (this.#isClosed) throw closed();
+	}
+
+	/** A file can be removed while it is open, and SQLite goes on writing to what nobody will ever read. */
+	#checkFile(): void {
+		if (this.#file === undefined || this.#file.isFresh() || this.#file.isSame()) return;
+		// Another file in its place will be opened by the next call.
+		if (this.#file.isThere()) this.#letGo();
+		throw this.#gone();
+	}
+
+	#gone(): CheckpointError {
+		return new CheckpointError(
+			"FILE_GONE",
+			`${quote(this.#source.name)} was removed or replaced while it was open: put it back.`,
+		);
+	}
+}
+
+function closed(): CheckpointError {
+	return new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+}
+
+/** Which file a path named when it was opened. */
+class FileIdentity {
+	readonly #path: string;
+	readonly #device: number | undefined;
+	readonly #inode: number | undefined;
+	#checked = 0;
+
+	constructor(path: string) {
+		const found = statSync(path, { throwIfNoEntry: false });
+		this.#path = path;
+		this.#device = found?.dev;
+		this.#inode = found?.ino;
+	}
+
+	/** Whether it was looked at just now. */
+	isFresh(): boolean {
+		const now = performance.now();
+		if (now - this.#checked < CHECK_EVERY) return true;
+		this.#checked = now;
+		return false;
+	}
+
+	isSame(): boolean {
+		const found = statSync(this.#path, { throwIfNoEntry: false });
+		return found !== undefined && found.ino === this.#inode && found.dev === this.#device;
+	}
+
+	isThere(): boolean {
+		return statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
+	}
+}
+
+/** Longer each time, and never the same for two processes. */
+async function pause(attempt: number): Promise<void> {
+	if (attempt < QUICK_RETRIES) return nextTick();
+	const most = Math.min(2 ** (attempt - QUICK_RETRIES), LONGEST_PAUSE);
+	return sleep(1 + Math.random() * most);
+}
