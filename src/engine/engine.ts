@@ -14,8 +14,8 @@ const VIEW_SHARE = 8;
 const LINK_SHARE = 4;
 /** A parsed row is about this many times the size of its bytes. */
 const VIEW_WEIGHT = 4;
-/** Namespaces of which the last checkpoint seen is remembered. */
-const MOST_LAST_SEEN = 10_000;
+/** Namespaces of which it is remembered what was seen last. */
+const MOST_NAMESPACES = 10_000;
 /** Rows of the largest page of a scan. */
 export const LARGEST_PAGE = 64;
 /**
@@ -38,7 +38,9 @@ export class Engine {
 	readonly links: LinkCache;
 	readonly #views: Lru<string, View>;
 	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
-	readonly #lastSeen = new Lru<string, string>(MOST_LAST_SEEN);
+	readonly #lastSeen = new Lru<string, string>(MOST_NAMESPACES);
+	/** Namespaces in which nothing was found, so that a first put need not look again. */
+	readonly #empty = new Lru<string, true>(MOST_NAMESPACES);
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
@@ -120,11 +122,25 @@ export class Engine {
 		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
 	}
 
+	/** A namespace was looked at and had no checkpoint. */
+	sawNothing(threadId: string, ns: string): void {
+		this.#empty.set(cacheKey({ threadId, ns, id: "" }), true, 1);
+	}
+
+	/** Whether a namespace had no checkpoint when it was looked at last. True once: the answer is for a first put. */
+	takeNothing({ threadId, ns }: CheckpointKey): boolean {
+		const place = cacheKey({ threadId, ns, id: "" });
+		const wasEmpty = this.#empty.get(place) === true;
+		this.#empty.delete(place);
+		return wasEmpty;
+	}
+
 	/** Forgets everything that was read. */
 	clearCaches(): void {
 		this.#views.clear();
 		this.links.clear();
 		this.#lastSeen.clear();
+		this.#empty.clear();
 		this.blobs.clear();
 	}
 }

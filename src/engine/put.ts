@@ -76,8 +76,9 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const encodedMetadata = engine.encode("metadata", metadata);
 	let drafts = await settle(pending);
 	const head = { v, ts, ...versions, metadata: await encodedMetadata };
+	const isFirst = parentId === undefined && engine.takeNothing(key);
+	if (!isFirst) base ??= await loadBase(engine, baseKey, key);
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		base ??= (await engine.loadView(baseKey)) ?? (await engine.loadView(key));
 		const placed = await place(engine, input, drafts, base);
 		const { manifest } = placed;
 		const origin = mayRebuild ? await findOrigin(engine, input, row, { ...head, manifest }, base?.head) : undefined;
@@ -102,13 +103,18 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			if (stored.replaced) await collectFamily(engine, stored.family);
 			return;
 		}
-		base = (await engine.loadView(baseKey)) ?? (await engine.loadView(key));
+		base = await loadBase(engine, baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
 	throw new CheckpointError(
 		"BUSY",
 		`Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`,
 	);
+}
+
+/** The parent, or else the checkpoint itself, which may be put again. */
+async function loadBase(engine: Engine, baseKey: CheckpointKey, key: CheckpointKey): Promise<View | undefined> {
+	return (await engine.loadView(baseKey)) ?? (baseKey.id === key.id ? undefined : await engine.loadView(key));
 }
 
 /** What was carried over unseen and is no longer where it was has to be stored again. */

@@ -54,7 +54,10 @@ interface Place {
 async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint | undefined> {
 	for (let attempt = 1; ; attempt++) {
 		const [row, along] = await find(engine, place);
-		if (row === undefined) return undefined;
+		if (row === undefined) {
+			if (place.id === undefined) engine.sawNothing(place.threadId, place.ns);
+			return undefined;
+		}
 		const head = unpackRow(row);
 		try {
 			const [stored] = await readRows(engine, [row], [head], along);

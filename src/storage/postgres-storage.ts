@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import { IdStash } from "./id-stash.ts";
 import { minuteOf, putStatement, putValues, readPut, shapeOf } from "./postgres-put.ts";
 import {
 	pathStatement,
@@ -62,6 +63,10 @@ export class PostgresStorage implements Storage {
 	readonly #sql: Statements;
 	/** By what they are made for. */
 	readonly #built = new Map<string, Statement>();
+	readonly #ids = new IdStash(async (count) => {
+		const [row] = await this.#query(this.#sql.reserve, { count });
+		return Number(row?.[0]);
+	});
 	#ready: Promise<void> | undefined;
 	#epoch = 0;
 
@@ -71,9 +76,8 @@ export class PostgresStorage implements Storage {
 		this.#sql = statementsOn(schema);
 	}
 
-	async reserveIds(count: number): Promise<number> {
-		const [row] = await this.#query(this.#sql.reserve, { count });
-		return Number(row?.[0]);
+	reserveIds(count: number): Promise<number> {
+		return this.#ids.take(count);
 	}
 
 	/** Nothing tells that no other server has changed anything. */

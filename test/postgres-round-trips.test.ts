@@ -1,0 +1,140 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import {
+	Annotation,
+	END,
+	MessagesDeltaValue,
+	messagesStateReducer,
+	START,
+	StateGraph,
+	StateSchema,
+} from "@langchain/langgraph";
+import pg from "pg";
+import { PostgresSaver } from "../src/postgres.ts";
+import { newSchema, postgresUrl } from "./support/postgres.ts";
+import { PostgresProxy } from "./support/postgres-proxy.ts";
+
+/** Counts what LangGraph asks of it. */
+class CountingSaver extends PostgresSaver {
+	calls = 0;
+
+	override getTuple(...args: Parameters<PostgresSaver["getTuple"]>) {
+		this.calls++;
+		return super.getTuple(...args);
+	}
+
+	override put(...args: Parameters<PostgresSaver["put"]>) {
+		this.calls++;
+		return super.put(...args);
+	}
+
+	override putWrites(...args: Parameters<PostgresSaver["putWrites"]>) {
+		this.calls++;
+		return super.putWrites(...args);
+	}
+
+	override getDeltaChannelHistory(...args: Parameters<PostgresSaver["getDeltaChannelHistory"]>) {
+		this.calls++;
+		return super.getDeltaChannelHistory(...args);
+	}
+}
+
+let proxy: PostgresProxy;
+let pool: pg.Pool;
+let schema: string;
+
+/** A saver that has been used, so that it need not look at its tables any more nor reserve numbers. */
+async function openSaver(): Promise<CountingSaver> {
+	const saver = new CountingSaver(pool, { schema });
+	await compileChat(saver).invoke({ messages: [new HumanMessage("first")] }, { configurable: { thread_id: "first" } });
+	saver.calls = 0;
+	return saver;
+}
+
+const text = (n: number) => `${n}: ${"words that make a message of some length ".repeat(20)}`;
+
+function compileChat(checkpointer: PostgresSaver) {
+	const State = Annotation.Root({ messages: Annotation<BaseMessage[]>({ reducer: messagesStateReducer }) });
+	const child = new StateGraph(State)
+		.addNode("think", ({ messages }) => ({ messages: [new AIMessage(text(messages.length))] }))
+		.addEdge(START, "think")
+		.compile();
+	return new StateGraph(State)
+		.addNode("child", child)
+		.addNode("model", ({ messages }) => ({ messages: [new AIMessage(text(messages.length))] }))
+		.addEdge(START, "child")
+		.addEdge("child", "model")
+		.addEdge("model", END)
+		.compile({ checkpointer });
+}
+
+beforeAll(async () => {
+	proxy = await PostgresProxy.start(await postgresUrl());
+	pool = new pg.Pool({ connectionString: proxy.url, max: 4 });
+	({ schema } = await newSchema());
+});
+
+afterAll(async () => {
+	await pool.end();
+	await proxy.stop();
+});
+
+describe("round trips to PostgreSQL", () => {
+	it("are one for each call that a graph makes, in a new thread and in one that goes on", async () => {
+		const saver = await openSaver();
+		const graph = compileChat(saver);
+		const config = { configurable: { thread_id: "chat" }, durability: "sync" as const };
+		for (let turn = 0; turn < 5; turn++) {
+			saver.calls = 0;
+			const trips = await proxy.count(() => graph.invoke({ messages: [new HumanMessage(text(turn))] }, config));
+			expect(saver.calls).toBeGreaterThan(10);
+			expect(trips).toBe(saver.calls);
+		}
+		expect((await graph.getState(config)).values.messages).toHaveLength(15);
+	});
+
+	it("are one to read a checkpoint, whether or not anything of it is known", async () => {
+		const config = { configurable: { thread_id: "read" } };
+		await compileChat(await openSaver()).invoke({ messages: [new HumanMessage(text(0))] }, config);
+		const saver = new PostgresSaver(pool, { schema });
+		await saver.setup();
+		for (let n = 0; n < 2; n++) {
+			const trips = await proxy.count(async () => {
+				const tuple = await saver.getTuple(config);
+				expect(tuple?.checkpoint.channel_values.messages).toHaveLength(3);
+			});
+			expect(trips).toBe(1);
+		}
+	});
+
+	it("are one for 50 listed checkpoints, and none while they are being looked at", async () => {
+		const saver = await openSaver();
+		const graph = compileChat(saver);
+		const config = { configurable: { thread_id: "list" } };
+		for (let turn = 0; turn < 14; turn++) await graph.invoke({ messages: [new HumanMessage(text(turn))] }, config);
+		let listed = 0;
+		const trips = await proxy.count(async () => {
+			for await (const tuple of saver.list({ configurable: { thread_id: "list", checkpoint_ns: "" } }, { limit: 50 })) {
+				expect(tuple.checkpoint.channel_values).toBeDefined();
+				expect([pool.totalCount - pool.idleCount, pool.waitingCount]).toEqual([0, 0]);
+				listed++;
+			}
+		});
+		expect([listed, trips]).toEqual([50, 1]);
+	});
+
+	it("are one for the history of a delta channel, however long it is", async () => {
+		const saver = await openSaver();
+		const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
+			.addNode("model", () => ({ messages: [new AIMessage("answer")] }))
+			.addEdge(START, "model")
+			.compile({ checkpointer: saver });
+		const config = { configurable: { thread_id: "delta" } };
+		for (let turn = 0; turn < 40; turn++) await graph.invoke({ messages: [new HumanMessage(`${turn}`)] }, config);
+		saver.calls = 0;
+		const trips = await proxy.count(async () => {
+			expect((await graph.getState(config)).values.messages).toHaveLength(80);
+		});
+		// The checkpoint, then the history.
+		expect([saver.calls, trips]).toEqual([2, 2]);
+	});
+});
