@@ -21,11 +21,11 @@ describe("A server", () => {
 	it("has an assistant for each graph", async () => {
 		const { client } = await startServer();
 		const all = await client.assistants.search({ metadata: { created_by: "system" }, limit: 100, offset: 0 });
-		expect(all.map(({ graph_id }) => graph_id)).toEqual(["chat", "nested", "review", "work"]);
+		expect(all.map(({ graph_id }) => graph_id)).toEqual(["chat", "review", "nested", "work"]);
 		expect(await client.assistants.count()).toBe(4);
 		expect(await client.assistants.count({ metadata: { created_by: "nobody" } })).toBe(0);
 		expect(await client.assistants.search({ graphId: "work" })).toEqual([all[3]]);
-		expect(await client.assistants.search({ name: "VIE" })).toEqual([all[2]]);
+		expect(await client.assistants.search({ name: "VIE" })).toEqual([all[1]]);
 		expect(await client.assistants.search({ sortBy: "name", sortOrder: "desc", limit: 1 })).toEqual([all[3]]);
 		expect(await client.assistants.search({ select: ["name"], limit: 1 })).toEqual([{ name: "chat" }]);
 		const { assistants, next } = await client.assistants.search({ limit: 2, offset: 1, includePagination: true });

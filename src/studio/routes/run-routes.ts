@@ -65,7 +65,7 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			handle: async (call) => {
 				const requests = readRunRequests(await call.body(), call.request.headers);
 				const started = await Promise.all(requests.map((request) => runs.createStateless(call.access, request)));
-				return json(started.map((run) => run.describe()));
+				return json(started.map((run) => run.describe("pending")));
 			},
 		},
 		{
@@ -89,7 +89,7 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			path: "/runs",
 			handle: async (call) => {
 				const run = await startStateless(call);
-				return json(run.describe(), following(run, false).headers);
+				return json(run.describe("pending"), following(run, false).headers);
 			},
 		},
 		{
@@ -119,7 +119,7 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			path: "/threads/:thread_id/runs",
 			handle: async (call) => {
 				const run = await start(call);
-				return json(run.describe(), following(run, false).headers);
+				return json(run.describe("pending"), following(run, false).headers);
 			},
 		},
 		{

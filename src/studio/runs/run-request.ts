@@ -87,7 +87,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 			input: fields.get("input"),
 			command,
 			config,
-			context: fields.get("context"),
+			context: fields.get("context") ?? {},
 			stream_mode: streamModes,
 			interrupt_before: interruptBefore,
 			interrupt_after: interruptAfter,

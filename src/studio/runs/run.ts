@@ -87,8 +87,9 @@ export class Run {
 		};
 	}
 
-	describe(): Json {
-		return describeRun(this.place.threadId, this.record, this.status, this.end);
+	/** @param status another than it has now: it may have started since it was made */
+	describe(status = this.status): Json {
+		return describeRun(this.place.threadId, this.record, status, this.end);
 	}
 }
 

@@ -2,18 +2,26 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StateSnapshot } from "@langchain/langgraph";
 import type { Json } from "../http/fields.ts";
 
-/** A state as the API sends it. */
-export function serializeState(state: StateSnapshot, metadata: Json | undefined = state.metadata as Json): Json {
+/**
+ * A state as the API sends it, with those of subgraphs that it has.
+ *
+ * @param describe gives the metadata of a state
+ */
+export async function serializeState(state: StateSnapshot, describe: DescribeState): Promise<Json> {
+	const tasks: Json[] = [];
+	for (const task of state.tasks) tasks.push(await serializeTask(task, describe));
 	return {
 		values: state.values,
 		next: state.next,
-		tasks: state.tasks.map(serializeTask),
-		metadata,
+		tasks,
+		metadata: await describe(state),
 		created_at: state.createdAt ?? null,
 		checkpoint: serializeCheckpoint(state.config),
 		parent_checkpoint: serializeCheckpoint(state.parentConfig),
 	};
 }
+
+export type DescribeState = (state: StateSnapshot) => Promise<Json | undefined>;
 
 /** The state of a thread in which nothing has happened. */
 export function emptyState(): Json {
@@ -32,7 +40,7 @@ export function serializeCheckpoint(config: RunnableConfig | undefined): Json | 
 	};
 }
 
-function serializeTask(task: StateSnapshot["tasks"][number]): Json {
+async function serializeTask(task: StateSnapshot["tasks"][number], describe: DescribeState): Promise<Json> {
 	const { state } = task;
 	const isSnapshot = state !== undefined && "values" in state;
 	return {
@@ -42,7 +50,7 @@ function serializeTask(task: StateSnapshot["tasks"][number]): Json {
 		interrupts: task.interrupts,
 		path: (task as { path?: unknown }).path,
 		checkpoint: state === undefined || isSnapshot ? null : (state.configurable ?? null),
-		state: isSnapshot ? serializeState(state) : null,
+		state: isSnapshot ? await serializeState(state, describe) : null,
 		result: (task as { result?: unknown }).result ?? null,
 	};
 }

@@ -32,10 +32,9 @@ export class States {
 	/** @param checkpoint keys for a config; the newest state if it is empty */
 	async get(thread: FoundThread, checkpoint: Json, withSubgraphs: boolean): Promise<Json> {
 		if (thread.info.head === undefined) return emptyState();
-		const graph = await this.#graphFor(thread);
-		const config = configFor(thread, checkpoint);
-		const state = await graph.getState(config, { subgraphs: withSubgraphs });
-		return serializeState(state, await this.#metadataOf(thread, state));
+		const { graph, graphId } = await this.#graphFor(thread);
+		const state = await graph.getState(configFor(thread, checkpoint), { subgraphs: withSubgraphs });
+		return serializeState(state, (one) => metadataOf(thread, graphId, one));
 	}
 
 	/** The states of a thread or of one of its subgraphs, the newest first. */
@@ -43,7 +42,7 @@ export class States {
 		const { limit, before, metadata: { source, step, ...others } = {} } = query;
 		const states: Json[] = [];
 		if (thread.info.head === undefined || limit === 0) return states;
-		const graph = await this.#graphFor(thread);
+		const { graph, graphId } = await this.#graphFor(thread);
 		const isFiltered = Object.keys(others).length > 0;
 		const options = {
 			...(before !== undefined && { before: { configurable: { checkpoint_id: before } } }),
@@ -52,9 +51,9 @@ export class States {
 			...(!isFiltered && { limit }),
 		};
 		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
-			const metadata = await this.#metadataOf(thread, state);
+			const metadata = await metadataOf(thread, graphId, state);
 			if (isFiltered && !contains(metadata, others)) continue;
-			states.push(serializeState(state, metadata));
+			states.push(await serializeState(state, async () => metadata));
 			if (states.length === limit) break;
 		}
 		return states;
@@ -62,34 +61,44 @@ export class States {
 
 	/** Changes a state, or forks it. Answers the config of the checkpoint that this made. */
 	async update(thread: FoundThread, checkpoint: Json, values: unknown, asNode: string | undefined): Promise<Json> {
-		const graph = await this.#graphFor(thread);
+		const { graph } = await this.#graphFor(thread);
 		const config = configFor(thread, { checkpoint_ns: "", ...checkpoint });
 		return nameOf(await refuseMistakes(() => graph.updateState(config, values, asNode)));
 	}
 
 	/** Replays updates onto a thread. */
 	async bulkUpdate(thread: FoundThread, supersteps: Superstep[]): Promise<void> {
-		const graph = await this.#graphFor(thread);
+		const { graph } = await this.#graphFor(thread);
 		await refuseMistakes(() => graph.bulkUpdateState(configFor(thread, { checkpoint_ns: "" }), supersteps));
 	}
 
-	async #graphFor(thread: FoundThread): Promise<Graph> {
+	async #graphFor(thread: FoundThread): Promise<{ graph: Graph; graphId: string }> {
 		const record = await readThreadRecord(thread.saver, thread.threadId);
-		return this.#graphs.get(await this.#threads.graphOf(thread, record), record.config);
+		const graphId = await this.#threads.graphOf(thread, record);
+		return { graph: await this.#graphs.get(graphId, record.config), graphId };
 	}
+}
 
-	/**
-	 * A state's metadata with that of the run which made it. LangGraph's server stores the two as one; here they are
-	 * put together when they are read, because LangGraph takes an input for a resume if it finds its run there.
-	 */
-	async #metadataOf({ saver, threadId }: FoundThread, state: StateSnapshot): Promise<Json | undefined> {
-		if (state.metadata === undefined) return undefined;
-		let runId: string | undefined;
-		for await (const info of saver.listCheckpoints(state.config, { limit: 1 })) runId = info.runId;
-		const run = runId === undefined ? undefined : await readRun(saver, threadId, runId);
-		const known = runId === undefined ? {} : { run_id: runId, thread_id: threadId };
-		return { ...run?.record.metadata, ...known, ...(state.metadata as Json) };
-	}
+/**
+ * A state's metadata with that of the run which made it. LangGraph's server stores the two as one; here they are put
+ * together when they are read, because LangGraph takes an input for a resume if it finds its run there.
+ */
+async function metadataOf(
+	{ saver, threadId }: FoundThread,
+	graphId: string,
+	state: StateSnapshot,
+): Promise<Json | undefined> {
+	if (state.metadata === undefined) return undefined;
+	let runId: string | undefined;
+	for await (const info of saver.listCheckpoints(state.config, { limit: 1 })) runId = info.runId;
+	const run = runId === undefined ? undefined : await readRun(saver, threadId, runId);
+	return {
+		...run?.record.metadata,
+		graph_id: graphId,
+		thread_id: threadId,
+		...(runId !== undefined && { run_id: runId }),
+		...(state.metadata as Json),
+	};
 }
 
 function configFor(thread: FoundThread, checkpoint: Json): RunnableConfig {

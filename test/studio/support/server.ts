@@ -31,7 +31,7 @@ export async function startServer(
 	const storage = await backend.open();
 	open.push(storage);
 	const start = async (saver: DeltaSaver): Promise<TestServer> => {
-		const handler = createStudioHandler({ graphs: { chat, nested, review, work }, checkpointer: saver, ...options });
+		const handler = createStudioHandler({ graphs: { chat, review, nested, work }, checkpointer: saver, ...options });
 		const print = vi.spyOn(console, "log").mockImplementation(() => {});
 		const server = await serveStudio(handler, { port: 0 });
 		print.mockRestore();

@@ -1,0 +1,1 @@
+export { useSaverInDev } from "./studio/dev-bridge.ts";
