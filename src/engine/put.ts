@@ -27,6 +27,8 @@ export interface PutInput {
 	readonly actor: number | undefined;
 	/** The checkpoint that this one is a copy of, where that is known. */
 	readonly copyOf?: string | undefined;
+	/** Whether it is refused if it would start a branch. */
+	readonly onlyOnHead?: boolean | undefined;
 }
 
 export interface PutWritesInput {
@@ -90,6 +92,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
 			checkpoint: { ...row, head: packed },
+			onlyOnHead: input.onlyOnHead,
 			namedBlobs: namedBlobs(full),
 			blobs: placed.blobs.map(({ row }) => row),
 			writes: [],

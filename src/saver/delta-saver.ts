@@ -19,9 +19,10 @@ import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
+import { ChosenPasts, type Past } from "./chosen-pasts.ts";
 import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeConfig } from "./config.ts";
 import { matchesFilter } from "./filter.ts";
-import { checkOptions, readKeepLast, readLimit } from "./options.ts";
+import { checkOptions, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
 	CheckpointInfo,
 	Copied,
@@ -44,6 +45,12 @@ export interface SaverOptions extends CodecOptions {
 	serde?: SerializerProtocol;
 	/** How many bytes of recent states are kept in memory. Default 32 MiB. */
 	cacheBytes?: number;
+	/**
+	 * What happens to a put whose parent is no longer the newest checkpoint of its namespace, because another run went on
+	 * from there: it starts a branch (`"fork"`, the default, as with every saver), or it is refused with a
+	 * `ConcurrencyError` (`"reject"`). Going back in time on purpose is never refused.
+	 */
+	onConflict?: "fork" | "reject";
 }
 
 /**
@@ -58,6 +65,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #actors = new Actors();
 	/** LangGraph copies a checkpoint by a put with the very `parentConfig` of the tuple that it copies. */
 	readonly #tuples = new WeakMap<object, string>();
+	/** Only where puts are guarded. */
+	readonly #chosenPasts: ChosenPasts | undefined;
 	/** Calls that were accepted and are not done. */
 	readonly #running = new Set<Promise<unknown>>();
 	#isClosed = false;
@@ -70,6 +79,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		this.#storage = storage;
 		this.#engine = new Engine(storage, codec, options.cacheBytes ?? DEFAULT_CACHE_BYTES);
 		this.#maintenance = new Maintenance(this.#engine);
+		this.#chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
 	}
 
 	/** Prepares the storage now instead of at the first use. Idempotent. */
@@ -83,7 +93,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			if (threadId === undefined) return undefined;
 			return id === undefined ? getLatest(this.#engine, threadId, ns) : get(this.#engine, { threadId, ns, id });
 		});
-		return stored && this.#toTuple(stored);
+		const tuple = stored && this.#toTuple(stored);
+		if (threadId !== undefined && id !== undefined) await this.#noteChoice(config, tuple, { threadId, ns, id });
+		return tuple;
 	}
 
 	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -94,8 +106,23 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (limit <= 0) return;
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
-		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts }))
-			yield this.#toTuple(stored);
+		let isEmpty = true;
+		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts })) {
+			isEmpty = false;
+			const tuple = this.#toTuple(stored);
+			if (before !== undefined) await this.#noteChoice(config, tuple, stored.key);
+			yield tuple;
+		}
+		// A subgraph that is to be replayed from a time before its first checkpoint.
+		if (isEmpty && before !== undefined && threadId !== undefined)
+			await this.#noteChoice(config, undefined, { threadId, ns: ns ?? "", id: undefined });
+	}
+
+	/** Remembers that a caller has asked for a checkpoint of the past, if puts are guarded. */
+	async #noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
+		if (this.#chosenPasts === undefined) return;
+		const newest = await this.run(() => this.#storage.getLatest(past.threadId, past.ns));
+		if (newest?.id !== past.id) this.#chosenPasts.remember(config, tuple?.metadata, past);
 	}
 
 	override async put(
@@ -112,7 +139,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const runId = readRunId(config, metadata as { run_id?: unknown });
 		const actor = this.#actorOf(config, metadata);
 		const copyOf = this.#tuples.get(config);
-		const input = { key, parentId, runId, checkpoint, metadata, newVersions: newVersions ?? {}, actor, copyOf };
+		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { ...key, id: parentId }) === false;
+		const about = { key, parentId, runId, actor, copyOf, onlyOnHead };
+		const input = { ...about, checkpoint, metadata, newVersions: newVersions ?? {} };
 		await this.run(() => put(this.#engine, input));
 		return writeConfig(key);
 	}

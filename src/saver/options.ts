@@ -26,6 +26,13 @@ export function readKeepLast({ strategy = "keep_latest", keepLast = 1 }: PruneOp
 	return keepLast;
 }
 
+/** What is done about puts that would start a branch. */
+export function readOnConflict(value: unknown = "fork"): "fork" | "reject" {
+	if (value !== "fork" && value !== "reject")
+		throw new CheckpointError("INVALID_OPTION", `\`onConflict\` must be "fork" or "reject", got ${quote(value)}.`);
+	return value;
+}
+
 /** A limit; none means all. */
 export function readLimit(limit: unknown): number {
 	if (limit === undefined || limit === null) return Number.POSITIVE_INFINITY;

@@ -14,7 +14,7 @@ export interface SealedSaverOptions extends SaverOptions {
 }
 
 /** Names of the options in {@link SealedSaverOptions}. */
-export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "encryption", "compression"];
+export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "onConflict", "encryption", "compression"];
 
 /** A saver whose rows are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedSaver extends DeltaSaver {
