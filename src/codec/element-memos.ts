@@ -24,7 +24,9 @@ export class ElementMemos {
 
 	/** Lets go of the members of a value, which may be all that holds them. */
 	#clear(): void {
-		for (const memos of [this.#used, this.#usedTwice, this.#made]) memos.clear();
+		if (this.#used.size > 0) this.#used.clear();
+		if (this.#usedTwice.size > 0) this.#usedTwice.clear();
+		if (this.#made.size > 0) this.#made.clear();
 	}
 
 	/** What is remembered of a member, if it is still true. */
@@ -67,10 +69,14 @@ export class ElementMemos {
 	 *
 	 * @param written the objects that were not taken from memory
 	 */
-	end(written: ReadonlySet<object>): boolean {
+	end(written: () => ReadonlySet<object>): boolean {
+		if (this.#used.size === 0 && this.#made.size === 0) return true;
 		const shared = this.#usedTwice;
-		if (!this.#wereTogether()) this.#findShared(written, shared);
-		else for (const memo of this.#used) if (memo.hasAny(written)) shared.add(memo);
+		if (!this.#wereTogether()) this.#findShared(written(), shared);
+		else {
+			const others = written();
+			for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
+		}
 		for (const { member } of shared) this.#known.set(member, "never");
 		for (const memos of [this.#used, this.#made]) for (const memo of memos) memo.pass = this.#pass;
 		const isRight = shared.size === 0;

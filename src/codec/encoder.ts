@@ -24,8 +24,14 @@ const MOST_KEPT_BYTES = 8 * 1024 * 1024;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
 
+/** Up to this length a loop beats a native call. */
+const SHORT_COPY = 64;
+
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
+
+/** Up to so many objects a look at each of them beats a hash. */
+const FEW = 8;
 
 const utf8 = new TextEncoder();
 
@@ -49,7 +55,8 @@ export class Encoder {
 	#view: DataView = new DataView(this.#bytes.buffer);
 	#at = 0;
 	#busy = false;
-	/** Objects seen in this value. */
+	/** Objects seen in this value, and a set of them once they are more than a few. */
+	readonly #few: object[] = [];
 	#seen = new Set<object>();
 	/** The numbers that the decoder will give them, if the value is known to have references. */
 	#numbers: Map<object, number> | undefined;
@@ -77,14 +84,14 @@ export class Encoder {
 		this.#at = 0;
 		try {
 			this.#writeRoot(value);
-			return new Uint8Array(this.#bytes.subarray(0, this.#at));
+			return copyOf(this.#bytes, this.#at);
 		} catch (error) {
 			throw explain(error, value);
 		} finally {
 			this.#busy = false;
 			this.#usesMemos = true;
 			this.#numbers = undefined;
-			if (this.#seen.size > 0) this.#seen = new Set();
+			this.#forgetSeen();
 			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
 		}
 	}
@@ -93,7 +100,7 @@ export class Encoder {
 	#writeRoot(value: unknown): void {
 		this.#memos.begin();
 		this.#writeTop(value);
-		const isRight = this.#memos.end(this.#seen);
+		const isRight = this.#memos.end(() => this.#allMet());
 		if (isRight && !this.#hasRefs) return;
 		this.#usesMemos = false;
 		this.#numbers = new Map();
@@ -127,14 +134,16 @@ export class Encoder {
 		this.#count = 0;
 		this.#depth = 0;
 		this.#hasRefs = false;
-		if (this.#seen.size > 0) this.#seen = new Set();
+		this.#forgetSeen();
 	}
 
 	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
 	#writeElementsOfTop(value: unknown[]): void {
 		let isKnown = false;
 		for (let i = 0; i < value.length; i++) {
-			if (i % MET_TOGETHER === 0) isKnown = this.#usesMemos && this.#memos.meet(value[i]);
+			// A short list is quicker to encode than to remember.
+			if (i % MET_TOGETHER === 0 && value.length > MET_TOGETHER)
+				isKnown = this.#usesMemos && this.#memos.meet(value[i]);
 			this.#writeMember(value[i], isKnown);
 		}
 	}
@@ -286,12 +295,38 @@ export class Encoder {
 
 	/** Gives an object the next number; false if it has one. */
 	#meet(value: object): boolean {
-		const seen = this.#seen;
-		const { size } = seen;
-		if (seen.add(value).size === size) return false;
+		if (!(this.#seen.size === 0 ? this.#meetFew(value) : this.#meetMany(value))) return false;
 		this.#numbers?.set(value, this.#count);
 		this.#count++;
 		return true;
+	}
+
+	#meetFew(value: object): boolean {
+		const few = this.#few;
+		if (few.includes(value)) return false;
+		few.push(value);
+		if (few.length === FEW) for (const one of few) this.#seen.add(one);
+		return true;
+	}
+
+	#meetMany(value: object): boolean {
+		const { size } = this.#seen;
+		return this.#seen.add(value).size > size;
+	}
+
+	#allMet(): Set<object> {
+		return this.#seen.size === 0 ? new Set(this.#few) : this.#seen;
+	}
+
+	#unmeet(value: object): void {
+		this.#seen.delete(value);
+		const i = this.#few.indexOf(value);
+		if (i >= 0) this.#few.splice(i, 1);
+	}
+
+	#forgetSeen(): void {
+		this.#few.length = 0;
+		if (this.#seen.size > 0) this.#seen = new Set();
 	}
 
 	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
@@ -301,8 +336,8 @@ export class Encoder {
 		if (stand === value) return this.#writeMap(value as Record<string, unknown>);
 		this.#count = number;
 		// A new object takes the number of the one it stands for; anything else has none to give away.
-		if (typeof stand !== "object" || stand === null || this.#seen.has(stand)) {
-			this.#seen.delete(value);
+		if (typeof stand !== "object" || stand === null || this.#allMet().has(stand)) {
+			this.#unmeet(value);
 			return this.#write(stand);
 		}
 		this.#writeStandIn(stand);
@@ -555,6 +590,14 @@ export class Encoder {
 		this.#bytes = bytes;
 		this.#view = new DataView(bytes.buffer);
 	}
+}
+
+/** The first bytes of a buffer, in memory of their own. */
+function copyOf(bytes: Uint8Array, length: number): Uint8Array {
+	const copy = new Uint8Array(length);
+	if (length > SHORT_COPY) copy.set(bytes.subarray(0, length));
+	else for (let i = 0; i < length; i++) copy[i] = bytes[i] as number;
+	return copy;
 }
 
 function stringHeaderSize(length: number): number {

@@ -117,15 +117,15 @@ export class Blobs {
 	async make(value: Encoded, baseId: number | undefined): Promise<{ row: BlobRow; blob: Blob } | undefined> {
 		const base = baseId === undefined ? undefined : (await this.load([baseId])).get(baseId);
 		const { type, bytes } = value;
-		if (base === undefined || base.type !== type) return this.#makeWhole(value);
+		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;
 		const data = diffBytes(base.bytes, bytes);
-		if (shouldStoreWhole(bytes.length, data.length, base)) return this.#makeWhole(value);
+		if (shouldStoreWhole(bytes.length, data.length, base)) return this.makeWhole(value);
 		const row = { id: await this.nextId(), base: baseId, type, data };
 		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length), whole: base.whole } };
 	}
 
-	async #makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
+	async makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
 		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
 		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
 	}

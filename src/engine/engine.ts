@@ -115,6 +115,10 @@ export class Engine {
 		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ ...key, id: "" }), key.id, 1);
 	}
 
+	forgetView(key: CheckpointKey): void {
+		this.#views.delete(cacheKey(key));
+	}
+
 	/** Blobs whose values are at hand and that a checkpoint, or the one seen last of its namespace, names. */
 	knownBlobs(threadId: string, ns: string, id: string | undefined): number[] {
 		const seen = id ?? this.#lastSeen.get(cacheKey({ threadId, ns, id: "" }));

@@ -1,3 +1,4 @@
+import { isBuffer } from "../codec/built-ins.ts";
 import type { Encoded } from "../codec/codec.ts";
 import { Decoder } from "../codec/decoder.ts";
 import { Encoder } from "../codec/encoder.ts";
@@ -74,7 +75,9 @@ function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
 	// A database may have given a Buffer, which the codec would tell from other bytes.
-	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
+	const bytes = isBuffer(cell.bytes)
+		? new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length)
+		: cell.bytes;
 	return cell.type === undefined ? bytes : [cell.type, bytes];
 }
 

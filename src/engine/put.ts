@@ -1,7 +1,7 @@
 import { type Checkpoint, type CheckpointMetadata, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import type { BlobRow, CheckpointKey, NewWrite } from "../storage/storage.ts";
+import type { BlobRow, CheckpointKey, NewWrite, StoredValue } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
@@ -11,8 +11,10 @@ import { ORPHANS } from "./links.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
 import { keepLost } from "./raw-history.ts";
 
-/** Values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
-const INLINE_VALUE_BYTES = 64;
+/** New values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
+const INLINE_VALUE_BYTES = 512;
+/** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
+const REPEATED_VALUE_BYTES = 64;
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
 const INLINE_WRITE_BYTES = 512;
 
@@ -102,6 +104,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
 		if (stored !== undefined) {
 			engine.keepView(key, { head: full, stamp: stored.stamp }, packed.length);
+			// The next put most likely builds on this one, not on its parent.
+			if (parentId !== undefined && parentId !== key.id) engine.forgetView(baseKey);
 			rememberBlobs(engine, placed);
 			if (stored.replaced) await collectFamily(engine, stored.family);
 			return;
@@ -169,11 +173,20 @@ async function place(
 		const cell =
 			base === undefined && input.parentId === undefined && !draft.isNew
 				? await findKnown(engine, input.key, draft, placed)
-				: (draft.carried ?? (await placeValue(engine, draft, base, placed)));
+				: draft.carried === undefined
+					? await placeValue(engine, draft, base, placed)
+					: await placeCarried(engine, draft.carried, placed);
 		if (cell !== undefined) placed.manifest.set(draft.channel, cell);
 		if (typeof draft.carried === "number") placed.stamp = base?.stamp;
 	}
 	return placed;
+}
+
+async function placeCarried(engine: Engine, cell: Cell, placed: Placement): Promise<Cell> {
+	if (typeof cell === "number" || cell.bytes.length <= REPEATED_VALUE_BYTES) return cell;
+	const made = await engine.blobs.makeWhole(cell);
+	placed.blobs.push(made);
+	return made.row.id;
 }
 
 async function placeValue(engine: Engine, draft: Draft, base: View | undefined, placed: Placement): Promise<Cell> {
@@ -221,25 +234,25 @@ function rememberBlobs(engine: Engine, placed: Placement): void {
 
 /** Stores what a task wrote, all of it or nothing. */
 export async function putWrites(engine: Engine, { key, runId, actor, taskId, writes }: PutWritesInput): Promise<void> {
-	const pending = writes.map(([channel, value], position) => {
-		const special = specialIndex(channel);
-		return { channel, special, position, encoded: engine.encode(channel, value) };
-	});
-	const isAllSpecial = pending.every(({ special }) => special !== undefined);
-	const encoded = await settle(pending.map(({ encoded }) => encoded));
+	const { threadId, ns, id } = key;
+	const names = writes.map(([channel]) => channel);
+	const isAllSpecial = names.every((channel) => specialIndex(channel) !== undefined);
+	const encoded = await settle(writes.map(([channel, value]) => engine.encode(channel, value)));
 	const blobs: BlobRow[] = [];
 	const rows: NewWrite[] = [];
-	for (const { channel, special, position } of pending) {
-		const { type, bytes } = encoded[position] as Encoded;
+	for (let i = 0; i < names.length; i++) {
+		const channel = names[i] as string;
+		const special = specialIndex(channel);
 		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
-		const row = { ...key, taskId, idx: special ?? position, channel, runId, actor, conflict } as const;
+		const idx = special ?? i;
+		let { type, bytes: value } = encoded[i] as { type: string | undefined; bytes: StoredValue };
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
-		if (bytes.length <= INLINE_WRITE_BYTES || special !== undefined) rows.push({ ...row, type, value: bytes });
-		else {
-			const id = await engine.blobs.nextId();
-			blobs.push({ id, base: undefined, type, data: bytes });
-			rows.push({ ...row, type: undefined, value: id });
+		if (typeof value === "object" && value.length > INLINE_WRITE_BYTES && special === undefined) {
+			const blob = { id: await engine.blobs.nextId(), base: undefined, type, data: value };
+			blobs.push(blob);
+			[type, value] = [undefined, blob.id];
 		}
+		rows.push({ threadId, ns, id, taskId, idx, channel, runId, actor, conflict, type, value });
 	}
 	const fresh = await engine.blobs.nextId();
 	await engine.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows });

@@ -135,8 +135,7 @@ export class Sealer {
 		this.#checkMayBePlain(identity);
 		const content = envelope.subarray(1 + CHECKSUM_BYTES);
 		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
-		const sum = checksum(envelope[0] as number, content, identity(false));
-		if (Buffer.compare(sum, envelope.subarray(1, 1 + CHECKSUM_BYTES)) !== 0) throw damaged(identity);
+		if (checksum(envelope[0] as number, content, identity(false)) !== readUint32(envelope, 1)) throw damaged(identity);
 		return content;
 	}
 
@@ -209,19 +208,22 @@ function readKeyId(envelope: Uint8Array, identity: Identity): { name: string; fi
 }
 
 function check(flags: number, content: Uint8Array, identity: string): Uint8Array {
-	const envelope = new Uint8Array(1 + CHECKSUM_BYTES + content.length);
+	const envelope = Buffer.allocUnsafe(1 + CHECKSUM_BYTES + content.length);
 	envelope[0] = flags;
-	envelope.set(checksum(flags, content, identity), 1);
+	envelope.writeUInt32BE(checksum(flags, content, identity), 1);
 	envelope.set(content, 1 + CHECKSUM_BYTES);
 	return envelope;
 }
 
-function checksum(flags: number, content: Uint8Array, identity: string): Uint8Array {
-	const sum = Buffer.alloc(CHECKSUM_BYTES);
+function checksum(flags: number, content: Uint8Array, identity: string): number {
 	const start = crc32(identity, flags);
 	// Given no bytes, the crc32 of Node may forget where it was to start.
-	sum.writeUInt32BE(content.length === 0 ? start : crc32(content, start));
-	return sum;
+	return content.length === 0 ? start : crc32(content, start);
+}
+
+/** Big end first. */
+function readUint32(bytes: Uint8Array, at: number): number {
+	return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at);
 }
 
 function damaged(identity: Identity, cause?: unknown): CheckpointError {

@@ -1,5 +1,6 @@
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
+import { MemoryWrites } from "./memory-writes.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -7,7 +8,6 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
-	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -27,8 +27,8 @@ class Namespace {
 	readonly rows = new Map<string, CheckpointRow>();
 	/** Keys of `rows`, ascending. */
 	readonly order: string[] = [];
-	/** By checkpoint id, then by task and index. */
-	readonly writes = new Map<string, Map<string, WriteRow>>();
+	/** By checkpoint id. */
+	readonly writes = new Map<string, MemoryWrites>();
 	/** By checkpoint id, then by channel. */
 	readonly deltaBases = new Map<string, Map<string, DeltaBaseRow>>();
 
@@ -43,25 +43,8 @@ class Namespace {
 		this.deltaBases.delete(id);
 	}
 
-	addWrite(write: WriteRow): void {
-		getOrAdd(this.writes, write.id, () => new Map<string, WriteRow>()).set(writeKey(write), write);
-	}
-
-	/** Answers the values of the writes that were dropped. */
-	putWrites(writes: readonly NewWrite[]): Set<unknown> {
-		const dropped = new Set<unknown>();
-		const [first] = writes;
-		if (first === undefined) return dropped;
-		const before = [...(this.writes.get(first.id)?.values() ?? [])].filter(({ taskId }) => taskId === first.taskId);
-		const generation = before.reduce((next, write) => Math.max(next, write.generation + 1), 0);
-		for (const { conflict, ...write } of writes) {
-			const row = { ...write, generation: conflict === "add" ? generation : 0 };
-			const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
-			const isTaken = isKnown || this.writes.get(write.id)?.has(writeKey(row));
-			if (isTaken && conflict !== "replace") dropped.add(write.value);
-			else this.addWrite(row);
-		}
-		return dropped;
+	writesAt(id: string): MemoryWrites {
+		return getOrAdd(this.writes, id, () => new MemoryWrites());
 	}
 
 	addDeltaBase(row: DeltaBaseRow): void {
@@ -149,7 +132,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return keys.flatMap(({ threadId, ns, id }) => [...(this.#namespace(threadId, ns)?.writes.get(id)?.values() ?? [])]);
+		return keys.flatMap(({ threadId, ns, id }) => [...(this.#namespace(threadId, ns)?.writes.get(id) ?? [])]);
 	}
 
 	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
@@ -157,7 +140,7 @@ export class MemoryStorage implements Storage {
 		const orphans = [...(namespace?.writes ?? [])].filter(
 			([id]) => compareIds(id, before) < 0 && !namespace?.rows.has(id),
 		);
-		return orphans.flatMap(([, writes]) => [...writes.values()]);
+		return orphans.flatMap(([, writes]) => [...writes]);
 	}
 
 	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
@@ -244,8 +227,9 @@ export class MemoryStorage implements Storage {
 			this.#threads.set(batch.threadId, thread);
 		}
 		const { family } = thread;
-		const dropped = addNamespace(thread, batch.writes[0]?.ns ?? batch.checkpoint?.ns ?? "").putWrites(batch.writes);
-		for (const row of batch.blobs) if (!dropped.has(row.id)) this.#blobs.set(row.id, { row, family });
+		const [write] = batch.writes;
+		const dropped = write === undefined ? [] : addNamespace(thread, write.ns).writesAt(write.id).put(batch.writes);
+		for (const row of batch.blobs) if (!dropped.includes(row.id)) this.#blobs.set(row.id, { row, family });
 		for (const row of batch.deltaBases ?? []) addNamespace(thread, row.ns).addDeltaBase(row);
 		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
 		if (replaced) thread.stamp = batch.fresh;
@@ -260,14 +244,14 @@ export class MemoryStorage implements Storage {
 		for (const { ns, id } of batch.checkpoints) {
 			const namespace = thread.namespaces.get(ns);
 			if (namespace === undefined) continue;
-			countRows(removed, [namespace.rows.get(id)], namespace.writes.get(id)?.values() ?? []);
+			countRows(removed, [namespace.rows.get(id)], namespace.writes.get(id) ?? []);
 			namespace.remove(id);
 		}
 		for (const key of batch.writes) {
 			const writes = thread.namespaces.get(key.ns)?.writes.get(key.id);
-			const write = writes?.get(writeKey(key));
+			const write = writes?.get(key);
 			if (write !== undefined) countRows(removed, [], [write]);
-			writes?.delete(writeKey(key));
+			writes?.delete(key);
 		}
 		for (const { key, parentId } of batch.relink) {
 			const namespace = thread.namespaces.get(key.ns);
@@ -288,14 +272,14 @@ export class MemoryStorage implements Storage {
 			const to = addNamespace(target, ns);
 			const row = from.rows.get(id);
 			if (row !== undefined) to.add({ ...row, threadId, parentId });
-			const writes = [...(from.writes.get(id)?.values() ?? [])];
-			for (const write of writes) to.addWrite({ ...write, threadId });
+			const writes = [...(from.writes.get(id) ?? [])];
+			for (const write of writes) to.writesAt(id).set({ ...write, threadId });
 			for (const base of from.deltaBases.get(id)?.values() ?? []) to.addDeltaBase({ ...base, threadId });
 			countRows(copied, [row], writes);
 		};
 		const { rows } = batch;
 		for (const row of rows?.checkpoints ?? []) addNamespace(target, row.ns).add(row);
-		for (const write of rows?.writes ?? []) addNamespace(target, write.ns).addWrite(write);
+		for (const write of rows?.writes ?? []) addNamespace(target, write.ns).writesAt(write.id).set(write);
 		countRows(copied, rows?.checkpoints ?? [], rows?.writes ?? []);
 		if (batch.checkpoints === undefined && rows === undefined)
 			for (const [ns, from] of source.namespaces)
@@ -337,9 +321,9 @@ export class MemoryStorage implements Storage {
 			if (row === undefined || !isSame(row.head, from)) return false;
 			namespace?.add({ ...row, head: to });
 		} else if (place.kind === "write") {
-			const write = namespace?.writes.get(place.key.id)?.get(writeKey(place.key));
+			const write = namespace?.writes.get(place.key.id)?.get(place.key);
 			if (write === undefined || !isSame(write.value, from)) return false;
-			namespace?.addWrite({ ...write, value: to });
+			namespace?.writesAt(write.id).set({ ...write, value: to });
 		} else {
 			const row = namespace?.deltaBases.get(place.key.id)?.get(place.channel);
 			if (row === undefined || !isSame(row.data, from)) return false;
@@ -416,12 +400,8 @@ function describeThread(threadId: string, thread: Thread): ThreadRow {
 	return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head };
 }
 
-function writeKey({ taskId, idx, generation }: { taskId: string; idx: number; generation: number }): string {
-	return `${idx} ${generation} ${taskId}`;
-}
-
 function* allWrites(namespace: Namespace): Generator<WriteRow> {
-	for (const writes of namespace.writes.values()) yield* writes.values();
+	for (const writes of namespace.writes.values()) yield* writes;
 }
 
 function inlineBytes(write: WriteRow): number {

@@ -406,9 +406,15 @@ function blobIdentity({ id, base, type }: Omit<BlobRow, "data">): Identity {
 	return () => identify("blob", id, base ?? null, type ?? null);
 }
 
-/** A database may have made one or several U+FFFD of a half surrogate pair. */
+/** The parts as a JSON array. */
 function identify(...parts: (string | number | null)[]): string {
-	return JSON.stringify(
-		parts.map((part) => (typeof part === "string" ? part.toWellFormed().replace(/\ufffd+/g, "\ufffd") : part)),
-	);
+	let text = "";
+	for (const part of parts) text += `${text === "" ? "[" : ","}${typeof part === "string" ? quoteText(part) : part}`;
+	return `${text}]`;
+}
+
+/** A database may have made one or several U+FFFD of a half surrogate pair. */
+function quoteText(text: string): string {
+	const isPlain = text.isWellFormed() && !text.includes("\ufffd");
+	return JSON.stringify(isPlain ? text : text.toWellFormed().replace(/\ufffd+/g, "\ufffd"));
 }

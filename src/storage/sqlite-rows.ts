@@ -78,11 +78,34 @@ export function addCheckpoint(sql: Statements, thread: number, row: CheckpointRo
 }
 
 export function addWrite(sql: Statements, thread: number, row: WriteRow): number {
-	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
-	const place = [thread, ns, packId(id), packId(taskId), generation, idx];
+	return insertWrite(sql, thread, packId(row.id), packId(row.taskId), row, row.generation);
+}
+
+/** @param checkpoint and `task` are the row's ids, packed */
+function insertWrite(
+	sql: Statements,
+	thread: number,
+	checkpoint: PackedId,
+	task: PackedId,
+	row: Omit<WriteRow, "generation">,
+	generation: number,
+): number {
+	const { ns, idx, channel, runId, actor, type, value } = row;
 	// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
 	const stored = typeof value === "number" ? BigInt(value) : value;
-	return sql.putWrite.run(...place, channel, runId ?? null, actor ?? null, type ?? null, stored).changes;
+	return sql.putWrite.run(
+		thread,
+		ns,
+		checkpoint,
+		task,
+		generation,
+		idx,
+		channel,
+		runId ?? null,
+		actor ?? null,
+		type ?? null,
+		stored,
+	).changes;
 }
 
 export function putBase(sql: Statements, thread: number, { ns, id, channel, data }: DeltaBaseRow): void {
@@ -105,18 +128,20 @@ export function putWrites(sql: Statements, thread: number, writes: readonly NewW
 	const dropped = new Set<unknown>();
 	const [first] = writes;
 	if (first === undefined) return dropped;
-	const place = [thread, first.ns, packId(first.id), packId(first.taskId)];
-	const before = sql.getTaskWrites.all(...place) as { generation: number; idx: number }[];
+	const checkpoint = packId(first.id);
+	const task = packId(first.taskId);
+	const before = sql.getTaskWrites.all(thread, first.ns, checkpoint, task) as { generation: number; idx: number }[];
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Set<number>();
-	for (const { conflict, ...write } of writes) {
+	for (const write of writes) {
+		const { conflict } = write;
 		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
 		if (isTaken && conflict !== "replace") {
 			dropped.add(write.value);
 			continue;
 		}
 		taken.add(write.idx);
-		addWrite(sql, thread, { ...write, generation: conflict === "add" ? next : 0 });
+		insertWrite(sql, thread, checkpoint, task, write, conflict === "add" ? next : 0);
 	}
 	return dropped;
 }

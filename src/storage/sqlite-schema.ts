@@ -17,7 +17,6 @@ const MIGRATIONS: readonly string[] = [
 		checkpoints INTEGER NOT NULL,
 		head TEXT
 	) STRICT;
-	CREATE INDEX delta_thread_updated ON delta_thread (updated_at, thread_id);
 	CREATE INDEX delta_thread_family ON delta_thread (family);
 
 	CREATE TABLE delta_checkpoint (
