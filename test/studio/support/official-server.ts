@@ -16,8 +16,7 @@ export class OfficialServer {
 		this.folder = folder;
 		this.url = `http://127.0.0.1:${port}`;
 		const cli = join(root, "node_modules/@langchain/langgraph-cli/dist/cli/cli.mjs");
-		// Each of its workers looks for a run once in a while: with many of them, none waits for long.
-		const args = [cli, "dev", "--no-browser", "--no-reload", "-n", "60", "--host", "127.0.0.1", "--port", String(port)];
+		const args = [cli, "dev", "--no-browser", "--no-reload", "-n", "20", "--host", "127.0.0.1", "--port", String(port)];
 		const env = { ...process.env, LANGGRAPH_CLI_NO_ANALYTICS: "1", LANGSMITH_TRACING: "false", VITEST: undefined };
 		// It starts processes of its own, which are to end with it.
 		this.#process = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: "pipe" });
