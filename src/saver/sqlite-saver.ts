@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { SqliteDatabase } from "../storage/sqlite-driver.ts";
+import { readOnlySource } from "../storage/sqlite-read-only.ts";
 import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite-source.ts";
 import { SqliteStorage } from "../storage/sqlite-storage.ts";
 import { checkOptions } from "./options.ts";
@@ -13,6 +14,8 @@ export interface SqliteSaverOptions extends SealedSaverOptions {
 	 * (`"power"`), for which commits wait for the disk.
 	 */
 	durability?: Durability;
+	/** Never writes: not to the file, nor to its folder. Calls that would are refused with code READ_ONLY. */
+	readOnly?: boolean;
 }
 
 const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durability[];
@@ -31,7 +34,7 @@ const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durabili
 export class SqliteSaver extends SealedSaver {
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
-		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout", "durability"]);
+		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout", "durability", "readOnly"]);
 		const { busyTimeout } = options;
 		if (busyTimeout !== undefined && !(typeof busyTimeout === "number" && busyTimeout >= 0))
 			throw new CheckpointError(
@@ -46,7 +49,7 @@ export class SqliteSaver extends SealedSaver {
 	}
 }
 
-function sourceFor(database: string | SqliteDatabase, { durability }: SqliteSaverOptions): SqliteSource {
+function sourceFor(database: string | SqliteDatabase, { durability, readOnly }: SqliteSaverOptions): SqliteSource {
 	if (typeof database !== "string" && typeof database?.prepare !== "function")
 		throw new CheckpointError(
 			"INVALID_OPTION",
@@ -57,11 +60,13 @@ function sourceFor(database: string | SqliteDatabase, { durability }: SqliteSave
 			"INVALID_OPTION",
 			`\`durability\` must be one of ${DURABILITIES.map(quote).join(", ")}, got ${quote(durability)}.`,
 		);
-	if (typeof database === "string") return fileSource(database, durability);
-	if (durability !== undefined)
+	if (readOnly !== undefined && typeof readOnly !== "boolean")
+		throw new CheckpointError("INVALID_OPTION", `\`readOnly\` must be true or false, got ${quote(readOnly)}.`);
+	if (typeof database === "string") return readOnly ? readOnlySource(database) : fileSource(database, durability);
+	if (durability !== undefined || readOnly !== undefined)
 		throw new CheckpointError(
 			"INVALID_OPTION",
-			"An open Database keeps its own settings: set `PRAGMA synchronous` on it instead of `durability`.",
+			"An open Database keeps its own settings: open it as you want it, and leave out `durability` and `readOnly`.",
 		);
 	return sharedSource(database);
 }

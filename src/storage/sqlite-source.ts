@@ -1,5 +1,6 @@
 import { openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
 import { checkFormat } from "./sqlite-schema.ts";
+import { WalCheck } from "./sqlite-wal-check.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
@@ -27,13 +28,18 @@ export interface SqliteSource {
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
 	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
+	const walCheck = isFile ? new WalCheck(path) : undefined;
+	const open = () => {
+		walCheck?.check();
+		return configure(openDatabase(path), path, waitsForDisk);
+	};
 	return {
 		name: path,
 		path: isFile ? path : undefined,
 		isShared: false,
 		isReadOnly: false,
 		waitsForDisk,
-		open: () => configure(openDatabase(path), path, waitsForDisk),
+		open,
 	};
 }
 
