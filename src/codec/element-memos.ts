@@ -1,3 +1,5 @@
+const NOWHERE = new WeakRef(new Uint8Array(0));
+
 /**
  * Remembers the bytes of members of arrays and objects that were encoded before, with what must not have changed since.
  *
@@ -11,9 +13,9 @@
  */
 export class ElementMemos {
 	readonly #known = new WeakMap<object, Memo | "met" | "never">();
-	readonly #used = new Set<Memo>();
-	readonly #usedTwice = new Set<Memo>();
-	readonly #made = new Set<Memo>();
+	readonly #used: Memo[] = [];
+	readonly #usedTwice: Memo[] = [];
+	readonly #made: Memo[] = [];
 	#pass = 0;
 
 	/** Begins with a value. */
@@ -24,9 +26,7 @@ export class ElementMemos {
 
 	/** Lets go of the members of a value, which may be all that holds them. */
 	#clear(): void {
-		if (this.#used.size > 0) this.#used.clear();
-		if (this.#usedTwice.size > 0) this.#usedTwice.clear();
-		if (this.#made.size > 0) this.#made.clear();
+		for (const memos of [this.#used, this.#usedTwice, this.#made]) if (memos.length > 0) memos.length = 0;
 	}
 
 	/** What is remembered of a member, if it is still true. */
@@ -38,7 +38,13 @@ export class ElementMemos {
 			this.#known.set(member, "never");
 			return undefined;
 		}
-		(this.#used.has(memo) ? this.#usedTwice : this.#used).add(memo);
+		// Whoever kept the value did so no longer. What is found here stays until the present call is done.
+		if (memo.home.deref() === undefined) {
+			this.#known.set(member, "met");
+			return undefined;
+		}
+		(memo.usedIn === this.#pass ? this.#usedTwice : this.#used).push(memo);
+		memo.usedIn = this.#pass;
 		return memo;
 	}
 
@@ -56,42 +62,47 @@ export class ElementMemos {
 	}
 
 	/** Keeps what was recorded while a member was encoded. */
-	keep(member: object, recorder: Recorder, bytes: Uint8Array, objects: number): void {
+	keep(member: object, recorder: Recorder, start: number, length: number, objects: number): void {
 		if (!recorder.isWhole) return void this.#known.set(member, "never");
-		const memo = new Memo(member, copyBytes(bytes), objects, recorder.held);
-		this.#known.set(member, memo);
-		this.#made.add(memo);
+		const memo = new Memo(member, length, objects, recorder.held);
+		memo.next = start;
+		this.#made.push(memo);
 	}
 
 	/**
-	 * Ends with a value. Answers false if a member that was taken from memory has an object in common with another one,
-	 * so that the bytes are not what they should be.
+	 * Looks back at a value that was written. Answers false if a member that was taken from memory has an object in common
+	 * with another one, so that the bytes are not what they should be.
 	 *
 	 * @param written the objects that were not taken from memory
 	 */
-	end(written: () => ReadonlySet<object>): boolean {
-		if (this.#used.size === 0 && this.#made.size === 0) return true;
-		const shared = this.#usedTwice;
-		if (!this.#wereTogether()) this.#findShared(written(), shared);
-		else {
-			const others = written();
-			for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
-		}
+	check(written: () => ReadonlySet<object>): boolean {
+		if (this.#used.length === 0) return true;
+		const shared = new Set(this.#usedTwice);
+		const others = written();
+		if (!this.#wereTogether()) this.#findShared(others, shared);
+		else for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
 		for (const { member } of shared) this.#known.set(member, "never");
-		for (const memos of [this.#used, this.#made]) for (const memo of memos) memo.pass = this.#pass;
-		const isRight = shared.size === 0;
+		return shared.size === 0;
+	}
+
+	/** Ends with a value: its members are found in these bytes from now on. */
+	end(bytes: Uint8Array): void {
+		if (this.#used.length === 0 && this.#made.length === 0) return;
+		const home = new WeakRef(bytes);
+		for (const memo of this.#made) this.#known.set(memo.member, memo);
+		for (const memos of [this.#used, this.#made])
+			for (const memo of memos) {
+				memo.pass = this.#pass;
+				memo.home = home;
+				memo.at = memo.next;
+			}
 		this.#clear();
-		return isRight;
 	}
 
 	/** Whether all were last used for one value: then they had nothing in common, and did not change since. */
 	#wereTogether(): boolean {
-		let pass: number | undefined;
-		for (const memo of this.#used) {
-			if (memo.pass !== (pass ?? memo.pass)) return false;
-			pass = memo.pass;
-		}
-		return true;
+		const pass = this.#used[0]?.pass;
+		return this.#used.every((memo) => memo.pass === pass);
 	}
 
 	#findShared(written: ReadonlySet<object>, shared: Set<Memo>): void {
@@ -105,18 +116,24 @@ export class ElementMemos {
 	}
 }
 
-/** The bytes of a member, how many numbered objects are in them, and what they were made from. */
+/** Where the bytes of a member are, how many numbered objects are in them, and what they were made from. */
 export class Memo {
 	readonly member: object;
-	readonly bytes: Uint8Array;
+	readonly length: number;
 	readonly count: number;
-	/** The last value that it was part of. */
+	/** The bytes of the value that it was last part of, as long as somebody keeps them. */
+	home: WeakRef<Uint8Array> = NOWHERE;
+	at = 0;
+	/** Where it is in the value that is being written. */
+	next = 0;
+	/** The last value that it was part of, and the last one that it was found for. */
 	pass = 0;
+	usedIn = 0;
 	readonly #held: Held;
 
-	constructor(member: object, bytes: Uint8Array, count: number, held: Held) {
+	constructor(member: object, length: number, count: number, held: Held) {
 		this.member = member;
-		this.bytes = bytes;
+		this.length = length;
 		this.count = count;
 		this.#held = held;
 	}
@@ -178,11 +195,6 @@ export class Recorder {
 			for (let i = 0; i < keys.length; i++) held.push((object as Record<string, unknown>)[keys[i] as string]);
 		}
 	}
-}
-
-/** Copies of small arrays share the memory of larger ones, where there is a pool. */
-function copyBytes(bytes: Uint8Array): Uint8Array {
-	return typeof Buffer === "undefined" ? bytes.slice() : Buffer.from(bytes);
 }
 
 function isSameObject(object: object, keys: readonly string[], held: Held, start: number): boolean {

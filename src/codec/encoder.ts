@@ -65,6 +65,10 @@ export class Encoder {
 	#hasRefs = false;
 	readonly #memos = new ElementMemos();
 	#usesMemos = true;
+	/** Bytes of an older value that are to be copied. */
+	#runHome: WeakRef<Uint8Array> | undefined;
+	#runStart = 0;
+	#runEnd = 0;
 	/** Notes what the bytes of the member being written depend on. */
 	#recorder: Recorder | undefined;
 	readonly #classes: ClassRegistry;
@@ -83,28 +87,34 @@ export class Encoder {
 		this.#busy = true;
 		this.#at = 0;
 		try {
-			this.#writeRoot(value);
-			return copyOf(this.#bytes, this.#at);
+			const isFromMemory = this.#writeRoot(value);
+			const bytes = copyOf(this.#bytes, this.#at);
+			if (isFromMemory) this.#memos.end(bytes);
+			return bytes;
 		} catch (error) {
 			throw explain(error, value);
 		} finally {
 			this.#busy = false;
 			this.#usesMemos = true;
 			this.#numbers = undefined;
+			this.#runHome = undefined;
 			this.#forgetSeen();
 			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
 		}
 	}
 
-	/** Few values have references, so that their objects are numbered only in a second go. */
-	#writeRoot(value: unknown): void {
+	/**
+	 * Few values have references, so that their objects are numbered only in a second go. Answers whether there was no
+	 * need for one.
+	 */
+	#writeRoot(value: unknown): boolean {
 		this.#memos.begin();
 		this.#writeTop(value);
-		const isRight = this.#memos.end(() => this.#allMet());
-		if (isRight && !this.#hasRefs) return;
+		if (this.#memos.check(() => this.#allMet()) && !this.#hasRefs) return true;
 		this.#usesMemos = false;
 		this.#numbers = new Map();
 		this.#writeTop(value);
+		return false;
 	}
 
 	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
@@ -121,10 +131,12 @@ export class Encoder {
 			for (const key of Object.keys(value as object)) {
 				const member = (value as Record<string, unknown>)[key];
 				if (isUnstorable(member) && !this.#isStrict) continue;
+				this.#writeRun();
 				this.#writeString(key);
 				this.#writeMember(member, this.#usesMemos && this.#memos.meet(member));
 			}
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
+		this.#writeRun();
 		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
@@ -154,9 +166,13 @@ export class Encoder {
 	 * @param isKnown whether it was there before, so that it is worth while to remember it
 	 */
 	#writeMember(value: unknown, isKnown: boolean): void {
-		if (!this.#usesMemos || typeof value !== "object" || value === null) return this.#write(value);
+		if (!this.#usesMemos || typeof value !== "object" || value === null) {
+			this.#writeRun();
+			return this.#write(value);
+		}
 		const memo = this.#memos.find(value);
-		if (memo !== undefined) return this.#writeMemo(memo);
+		if (memo !== undefined) return this.#addToRun(memo);
+		this.#writeRun();
 		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
 		const start = this.#at;
 		const count = this.#count;
@@ -167,14 +183,30 @@ export class Encoder {
 		} finally {
 			this.#recorder = undefined;
 		}
-		this.#memos.keep(value, recorder, this.#bytes.subarray(start, this.#at), this.#count - count);
+		this.#memos.keep(value, recorder, start, this.#at - start, this.#count - count);
 	}
 
-	#writeMemo({ bytes, count }: Memo): void {
-		this.#reserve(bytes.length);
-		this.#bytes.set(bytes, this.#at);
-		this.#at += bytes.length;
-		this.#count += count;
+	/** Members that stood one after the other do so again, as a rule: they are copied together. */
+	#addToRun(memo: Memo): void {
+		if (memo.home !== this.#runHome || memo.at !== this.#runEnd) {
+			this.#writeRun();
+			this.#runHome = memo.home;
+			this.#runStart = memo.at;
+			this.#runEnd = memo.at;
+		}
+		memo.next = this.#at + this.#runEnd - this.#runStart;
+		this.#runEnd += memo.length;
+		this.#count += memo.count;
+	}
+
+	#writeRun(): void {
+		const home = this.#runHome?.deref();
+		if (home === undefined) return;
+		const length = this.#runEnd - this.#runStart;
+		this.#reserve(length);
+		this.#bytes.set(home.subarray(this.#runStart, this.#runEnd), this.#at);
+		this.#at += length;
+		this.#runHome = undefined;
 	}
 
 	#write(value: unknown): void {
