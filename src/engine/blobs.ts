@@ -8,6 +8,12 @@ import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.t
 /** A blob's value, and what its chain of patches costs to read. */
 export interface Blob extends Encoded, ChainCost {}
 
+/** A blob that is to be stored. */
+export interface MadeBlob {
+	readonly row: BlobRow;
+	readonly blob: Blob;
+}
+
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
 const ID_BLOCK = 256;
 
@@ -114,7 +120,7 @@ export class Blobs {
 	 * The row that stores a value: a patch on `baseId` where that is the cheaper way, else whole. `undefined` if
 	 * the base holds the very same value.
 	 */
-	async make(value: Encoded, baseId: number | undefined): Promise<{ row: BlobRow; blob: Blob } | undefined> {
+	async make(value: Encoded, baseId: number | undefined): Promise<MadeBlob | undefined> {
 		const base = baseId === undefined ? undefined : (await this.load([baseId])).get(baseId);
 		const { type, bytes } = value;
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
@@ -125,7 +131,7 @@ export class Blobs {
 		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length), whole: base.whole } };
 	}
 
-	async makeWhole({ type, bytes }: Encoded): Promise<{ row: BlobRow; blob: Blob }> {
+	async makeWhole({ type, bytes }: Encoded): Promise<MadeBlob> {
 		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
 		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
 	}
@@ -133,6 +139,11 @@ export class Blobs {
 	/** Those of these blobs whose values are at hand. */
 	knownOf(ids: Iterable<number>): number[] {
 		return [...ids].filter((id) => this.#recent.get(id) !== undefined);
+	}
+
+	/** A value, if it is at hand. */
+	peek(id: number): Blob | undefined {
+		return this.#recent.get(id);
 	}
 
 	remember(id: number, blob: Blob): void {

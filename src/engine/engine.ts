@@ -2,7 +2,7 @@ import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
-import { type Blob, Blobs } from "./blobs.ts";
+import { type Blob, Blobs, type MadeBlob } from "./blobs.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
 import { Lru } from "./lru.ts";
@@ -12,6 +12,8 @@ import { cacheKey, unpackRow } from "./rows.ts";
 const VIEW_SHARE = 8;
 /** Share that histories of delta channels may take. */
 const LINK_SHARE = 4;
+/** Share that pending writes may take. */
+const WRITTEN_SHARE = 4;
 /** A parsed row is about this many times the size of its bytes. */
 const VIEW_WEIGHT = 4;
 /** Namespaces of which it is remembered what was seen last. */
@@ -30,6 +32,13 @@ export interface View {
 	readonly stamp: number;
 }
 
+/** The value of a pending write that is in a blob. */
+export interface WrittenBlob {
+	readonly channel: string;
+	readonly id: number;
+	readonly blob: Blob;
+}
+
 /** What all operations on checkpoints share: where rows are, how values are encoded, and what was seen last. */
 export class Engine {
 	readonly storage: Storage;
@@ -37,6 +46,7 @@ export class Engine {
 	readonly codec: Codec;
 	readonly links: LinkCache;
 	readonly #views: Lru<string, View>;
+	readonly #written: Lru<string, readonly WrittenBlob[]>;
 	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
 	readonly #lastSeen = new Lru<string, string>(MOST_NAMESPACES);
 	/** Namespaces in which nothing was found, so that a first put need not look again. */
@@ -48,6 +58,7 @@ export class Engine {
 		this.blobs = new Blobs(storage, cacheBytes);
 		this.links = new LinkCache(cacheBytes / LINK_SHARE);
 		this.#views = new Lru(cacheBytes / VIEW_SHARE);
+		this.#written = new Lru(cacheBytes / WRITTEN_SHARE);
 	}
 
 	/** An error names the channel whose value it was. */
@@ -119,6 +130,24 @@ export class Engine {
 		this.#views.delete(cacheKey(key));
 	}
 
+	/** Keeps what was written at a checkpoint: the next one may hold the very same. */
+	keepWritten(key: CheckpointKey, blobs: readonly (MadeBlob & { readonly channel: string })[]): void {
+		if (blobs.length === 0) return;
+		const place = cacheKey(key);
+		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob }));
+		const all = [...(this.#written.get(place) ?? []), ...added];
+		const bytes = all.reduce((sum, { blob }) => sum + blob.bytes.length, 0);
+		this.#written.set(place, all, bytes);
+	}
+
+	writtenAt(key: CheckpointKey): readonly WrittenBlob[] {
+		return this.#written.get(cacheKey(key)) ?? [];
+	}
+
+	forgetWritten(key: CheckpointKey): void {
+		this.#written.delete(cacheKey(key));
+	}
+
 	/** Blobs whose values are at hand and that a checkpoint, or the one seen last of its namespace, names. */
 	knownBlobs(threadId: string, ns: string, id: string | undefined): number[] {
 		const seen = id ?? this.#lastSeen.get(cacheKey({ threadId, ns, id: "" }));
@@ -142,6 +171,7 @@ export class Engine {
 	/** Forgets everything that was read. */
 	clearCaches(): void {
 		this.#views.clear();
+		this.#written.clear();
 		this.links.clear();
 		this.#lastSeen.clear();
 		this.#empty.clear();

@@ -1,22 +1,20 @@
-import { type Checkpoint, type CheckpointMetadata, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import type { BlobRow, CheckpointKey, NewWrite, StoredValue } from "../storage/storage.ts";
-import type { Blob } from "./blobs.ts";
+import type { CheckpointKey } from "../storage/storage.ts";
+import type { MadeBlob } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
-import { type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
+import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
 import { type Cell, copyVersions, namedBlobs, packHead, unpackHead } from "./head.ts";
-import { ORPHANS } from "./links.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
 import { keepLost } from "./raw-history.ts";
+import { settle } from "./settle.ts";
 
 /** New values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 512;
 /** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
 const REPEATED_VALUE_BYTES = 64;
-/** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
-const INLINE_WRITE_BYTES = 512;
 
 export interface PutInput {
 	readonly key: CheckpointKey;
@@ -33,14 +31,6 @@ export interface PutInput {
 	readonly onlyOnHead?: boolean | undefined;
 }
 
-export interface PutWritesInput {
-	readonly key: CheckpointKey;
-	readonly runId: string | undefined;
-	readonly actor: number;
-	readonly taskId: string;
-	readonly writes: readonly (readonly [channel: string, value: unknown])[];
-}
-
 /** A channel of a put before its place is decided. */
 interface Draft {
 	readonly channel: string;
@@ -55,7 +45,7 @@ interface Draft {
 /** Where the values of a put go. */
 interface Placement {
 	readonly manifest: Map<string, Cell>;
-	readonly blobs: { row: BlobRow; blob: Blob }[];
+	readonly blobs: MadeBlob[];
 	/** Stamp of the thread when the older blobs that it builds on were seen; `undefined` if there are none. */
 	stamp: number | undefined;
 }
@@ -106,10 +96,12 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			engine.keepView(key, { head: full, stamp: stored.stamp }, packed.length);
 			// The next put most likely builds on this one, not on its parent.
 			if (parentId !== undefined && parentId !== key.id) engine.forgetView(baseKey);
-			rememberBlobs(engine, placed);
+			engine.forgetWritten(baseKey);
+			rememberBlobs(engine, placed, base);
 			if (stored.replaced) await collectFamily(engine, stored.family);
 			return;
 		}
+		engine.forgetWritten(baseKey);
 		base = await loadBase(engine, baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
@@ -174,7 +166,7 @@ async function place(
 			base === undefined && input.parentId === undefined && !draft.isNew
 				? await findKnown(engine, input.key, draft, placed)
 				: draft.carried === undefined
-					? await placeValue(engine, draft, base, placed)
+					? await placeValue(engine, input, draft, base, placed)
 					: await placeCarried(engine, draft.carried, placed);
 		if (cell !== undefined) placed.manifest.set(draft.channel, cell);
 		if (typeof draft.carried === "number") placed.stamp = base?.stamp;
@@ -189,9 +181,33 @@ async function placeCarried(engine: Engine, cell: Cell, placed: Placement): Prom
 	return made.row.id;
 }
 
-async function placeValue(engine: Engine, draft: Draft, base: View | undefined, placed: Placement): Promise<Cell> {
+/** The blob of a pending write that brought this very value. */
+function findWritten(
+	engine: Engine,
+	{ key, parentId }: PutInput,
+	channel: string,
+	value: Encoded,
+): WrittenBlob | undefined {
+	if (parentId === undefined) return undefined;
+	const isIt = ({ type, bytes }: Encoded) => type === value.type && sameBytes(bytes, value.bytes);
+	return engine.writtenAt({ ...key, id: parentId }).find((one) => one.channel === channel && isIt(one.blob));
+}
+
+async function placeValue(
+	engine: Engine,
+	input: PutInput,
+	draft: Draft,
+	base: View | undefined,
+	placed: Placement,
+): Promise<Cell> {
 	const encoded = draft.encoded as Encoded;
 	if (encoded.bytes.length <= INLINE_VALUE_BYTES) return encoded;
+	const written = base && findWritten(engine, input, draft.channel, encoded);
+	if (written !== undefined) {
+		placed.stamp = base?.stamp;
+		engine.blobs.remember(written.id, written.blob);
+		return written.id;
+	}
 	const before = base?.head.manifest.get(draft.channel);
 	const baseId = typeof before === "number" ? before : undefined;
 	const made = await engine.blobs.make(encoded, baseId);
@@ -224,48 +240,11 @@ async function findKnown(
 	return undefined;
 }
 
-function rememberBlobs(engine: Engine, placed: Placement): void {
-	for (const { row, blob } of placed.blobs) {
-		// The next value of this channel is most likely a patch on this one, not on the one before.
-		if (row.base !== undefined) engine.blobs.forget(row.base);
-		engine.blobs.remember(row.id, blob);
-	}
-}
-
-/** Stores what a task wrote, all of it or nothing. */
-export async function putWrites(engine: Engine, { key, runId, actor, taskId, writes }: PutWritesInput): Promise<void> {
-	const { threadId, ns, id } = key;
-	const names = writes.map(([channel]) => channel);
-	const isAllSpecial = names.every((channel) => specialIndex(channel) !== undefined);
-	const encoded = await settle(writes.map(([channel, value]) => engine.encode(channel, value)));
-	const blobs: BlobRow[] = [];
-	const rows: NewWrite[] = [];
-	for (let i = 0; i < names.length; i++) {
-		const channel = names[i] as string;
-		const special = specialIndex(channel);
-		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
-		const idx = special ?? i;
-		let { type, bytes: value } = encoded[i] as { type: string | undefined; bytes: StoredValue };
-		// One that may be replaced stands in its row, so that nothing is left over when it is.
-		if (typeof value === "object" && value.length > INLINE_WRITE_BYTES && special === undefined) {
-			const blob = { id: await engine.blobs.nextId(), base: undefined, type, data: value };
-			blobs.push(blob);
-			[type, value] = [undefined, blob.id];
-		}
-		rows.push({ threadId, ns, id, taskId, idx, channel, runId, actor, conflict, type, value });
-	}
-	const fresh = await engine.blobs.nextId();
-	await engine.storage.put({ threadId: key.threadId, fresh, now: Date.now(), blobs, writes: rows });
-	engine.links.change(key.threadId, key.ns, [key.id, engine.peekView(key) === undefined ? ORPHANS : undefined]);
-}
-
-/** Waits only if there is something to wait for. */
-function settle<T>(items: readonly (T | Promise<T>)[]): Promise<T[]> | T[] {
-	return items.some((item) => item instanceof Promise) ? Promise.all(items) : (items as T[]);
-}
-
-function specialIndex(channel: string): number | undefined {
-	return Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel] : undefined;
+function rememberBlobs(engine: Engine, { blobs, manifest }: Placement, base: View | undefined): void {
+	for (const { row, blob } of blobs) engine.blobs.remember(row.id, blob);
+	// The next value of a channel is most likely a patch on its new one, not on the one before.
+	for (const [channel, before] of base?.head.manifest ?? [])
+		if (typeof before === "number" && manifest.get(channel) !== before) engine.blobs.forget(before);
 }
 
 function own<T>(object: Readonly<Record<string, T>> | undefined, key: string): T | undefined {

@@ -14,7 +14,8 @@ import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../c
 import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { Maintenance } from "../engine/maintenance.ts";
-import { put, putWrites } from "../engine/put.ts";
+import { put } from "../engine/put.ts";
+import { putWrites } from "../engine/put-writes.ts";
 import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";

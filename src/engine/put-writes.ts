@@ -1,0 +1,95 @@
+import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Encoded } from "../codec/codec.ts";
+import type { CheckpointKey, NewWrite, StoredValue } from "../storage/storage.ts";
+import type { MadeBlob } from "./blobs.ts";
+import type { Engine } from "./engine.ts";
+import { ORPHANS } from "./links.ts";
+import { settle } from "./settle.ts";
+
+/** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
+const INLINE_WRITE_BYTES = 512;
+/** A write this many times smaller than its channel's value is not another value of it, but something to add. */
+const FRACTION = 4;
+
+export interface PutWritesInput {
+	readonly key: CheckpointKey;
+	readonly runId: string | undefined;
+	readonly actor: number;
+	readonly taskId: string;
+	readonly writes: readonly (readonly [channel: string, value: unknown])[];
+}
+
+/** What becomes of a task's writes. */
+interface Placement {
+	readonly rows: NewWrite[];
+	readonly blobs: (MadeBlob & { readonly channel: string })[];
+	/** Stamp of the thread when the older blobs that it builds on were seen; `undefined` if there are none. */
+	stamp: number | undefined;
+}
+
+/** Stores what a task wrote, all of it or nothing. */
+export async function putWrites(engine: Engine, input: PutWritesInput): Promise<void> {
+	const { key } = input;
+	const { threadId, ns, id } = key;
+	const channels = input.writes.map(([channel]) => channel);
+	const values = await settle(input.writes.map(([channel, value]) => engine.encode(channel, value)));
+	for (const mayBuild of [true, false]) {
+		const { rows, blobs, stamp } = await place(engine, input, channels, values, mayBuild);
+		const fresh = await engine.blobs.nextId();
+		const added = blobs.map(({ row }) => row);
+		const stored = await engine.storage.put({ threadId, stamp, fresh, now: Date.now(), blobs: added, writes: rows });
+		engine.links.change(threadId, ns, [id, engine.peekView(key) === undefined ? ORPHANS : undefined]);
+		if (stored === undefined) continue;
+		engine.keepWritten(key, blobs);
+		return;
+	}
+}
+
+async function place(
+	engine: Engine,
+	{ key, runId, actor, taskId }: PutWritesInput,
+	channels: readonly string[],
+	values: readonly Encoded[],
+	mayBuild: boolean,
+): Promise<Placement> {
+	const { threadId, ns, id } = key;
+	const placed: Placement = { rows: [], blobs: [], stamp: undefined };
+	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
+	for (let i = 0; i < channels.length; i++) {
+		const channel = channels[i] as string;
+		const special = specialIndex(channel);
+		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
+		const encoded = values[i] as Encoded;
+		// One that may be replaced stands in its row, so that nothing is left over when it is.
+		const isInline = encoded.bytes.length <= INLINE_WRITE_BYTES || special !== undefined;
+		const value: StoredValue = isInline
+			? encoded.bytes
+			: await placeValue(engine, mayBuild ? key : undefined, channel, encoded, placed);
+		const type = isInline ? encoded.type : undefined;
+		placed.rows.push({ threadId, ns, id, taskId, idx: special ?? i, channel, runId, actor, conflict, type, value });
+	}
+	return placed;
+}
+
+/** A write often is a new version of what its channel holds. */
+async function placeValue(
+	engine: Engine,
+	key: CheckpointKey | undefined,
+	channel: string,
+	encoded: Encoded,
+	placed: Placement,
+): Promise<number> {
+	const view = key && engine.peekView(key);
+	const current = view?.head.manifest.get(channel);
+	const known = typeof current === "number" ? engine.blobs.peek(current) : undefined;
+	const isVersion = known !== undefined && encoded.bytes.length * FRACTION >= known.bytes.length;
+	const made = await engine.blobs.make(encoded, isVersion ? (current as number) : undefined);
+	if (made === undefined || made.row.base !== undefined) placed.stamp = view?.stamp;
+	if (made === undefined) return current as number;
+	placed.blobs.push({ ...made, channel });
+	return made.row.id;
+}
+
+function specialIndex(channel: string): number | undefined {
+	return Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel] : undefined;
+}
