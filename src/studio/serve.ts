@@ -81,7 +81,7 @@ export function toNodeListener(
 
 function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
 	const { method = "GET", headers, url = "/" } = incoming;
-	const address = `http://${headers.host ?? "localhost"}${url}`;
+	const address = `http://${headers.host || "localhost"}${url}`;
 	if (!url.startsWith("/") || !URL.canParse(address)) return undefined;
 	const hasBody = method !== "GET" && method !== "HEAD";
 	try {

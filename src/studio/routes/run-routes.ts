@@ -8,6 +8,7 @@ import { encodeSegment, type Route } from "../http/router.ts";
 import { slowJsonResponse, sseResponse } from "../http/sse.ts";
 import { type CancelAction, describeStoredRun, type Run } from "../runs/run.ts";
 import { readRunRequest, readRunRequests } from "../runs/run-request.ts";
+import type { Interest } from "../runs/runs.ts";
 import type { Studio } from "../studio.ts";
 import { listRuns, readRun } from "../threads/records.ts";
 
@@ -15,10 +16,10 @@ import { listRuns, readRun } from "../threads/records.ts";
 export function runRoutes(studio: Studio): Route<Call>[] {
 	const { runs, threads } = studio;
 
-	const start = async (call: Call) =>
-		runs.create(call.threadId, readRunRequest(await call.body(), call.request.headers));
-	const startStateless = async (call: Call) =>
-		runs.createStateless(call.access, readRunRequest(await call.body(), call.request.headers));
+	const start = async (call: Call, interest: Interest = "events") =>
+		runs.create(call.threadId, readRunRequest(await call.body(), call.request.headers), interest);
+	const startStateless = async (call: Call, interest: Interest = "events") =>
+		runs.createStateless(call.access, readRunRequest(await call.body(), call.request.headers), interest);
 
 	/** A run in memory that the caller may see. */
 	function findLive({ access }: Call, runId: string, threadId?: string): Run | undefined {
@@ -55,7 +56,7 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			method: "POST",
 			path: "/runs/wait",
 			handle: async (call) => {
-				const run = await startStateless(call);
+				const run = await startStateless(call, "result");
 				return slowJsonResponse(resultOf(run), following(run, run.request.cancelOnDisconnect));
 			},
 		},
@@ -64,7 +65,9 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			path: "/runs/batch",
 			handle: async (call) => {
 				const requests = readRunRequests(await call.body(), call.request.headers);
-				const started = await Promise.all(requests.map((request) => runs.createStateless(call.access, request)));
+				const started = await Promise.all(
+					requests.map((request) => runs.createStateless(call.access, request, "events")),
+				);
 				return json(started.map((run) => run.describe("pending")));
 			},
 		},
@@ -110,7 +113,7 @@ export function runRoutes(studio: Studio): Route<Call>[] {
 			method: "POST",
 			path: "/threads/:thread_id/runs/wait",
 			handle: async (call) => {
-				const run = await start(call);
+				const run = await start(call, "result");
 				return slowJsonResponse(resultOf(run), following(run, run.request.cancelOnDisconnect));
 			},
 		},

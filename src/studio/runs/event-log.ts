@@ -6,6 +6,9 @@ import { toJson } from "../http/json.ts";
  */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 
+/** Which events are held: all of them, those that nobody has read, or those that somebody is about to read. */
+export type Retention = "all" | "unread" | "needed";
+
 /** An event as it is sent: its data is JSON already, so that nothing can change it later. */
 export interface LoggedEvent {
 	readonly id: number;
@@ -13,24 +16,21 @@ export interface LoggedEvent {
 	readonly data: string;
 }
 
-/**
- * The events of one run, for any number of readers. Each gets every event, in order.
- *
- * An event that was read is let go, unless the log is resumable: then a reader may come back for what it missed.
- */
+/** The events of one run, for any number of readers. Each gets every event that is held, in order. */
 export class EventLog {
-	readonly #isResumable: boolean;
+	readonly #retention: Retention;
 	readonly #most: number;
-	#events: LoggedEvent[] = [];
+	readonly #events: LoggedEvent[] = [];
 	#characters = 0;
 	#nextId = 0;
 	#isEnded = false;
 	/** The id of the event that each reader waits for. */
 	readonly #readers = new Map<symbol, number>();
 	#waiting: (() => void)[] = [];
+	#onEmpty: (() => void) | undefined;
 
-	constructor({ isResumable, most = MOST_CHARACTERS }: { isResumable: boolean; most?: number }) {
-		this.#isResumable = isResumable;
+	constructor(retention: Retention, most = MOST_CHARACTERS) {
+		this.#retention = retention;
 		this.#most = most;
 	}
 
@@ -39,19 +39,20 @@ export class EventLog {
 		this.#events.push(entry);
 		this.#characters += entry.data.length;
 		while (this.#characters > this.#most && this.#events.length > 1) this.#dropOldest();
+		this.#tidy();
 		this.#notify();
 	}
 
-	/** No more events will come. */
-	end(): void {
+	/**
+	 * No more events will come.
+	 *
+	 * @param onEmpty called as soon as nothing is held any more
+	 */
+	end(onEmpty?: () => void): void {
 		this.#isEnded = true;
+		this.#onEmpty = onEmpty;
 		this.#notify();
-	}
-
-	/** Lets go of everything. Readers that are not done get what they have. */
-	clear(): void {
-		this.#events = [];
-		this.#characters = 0;
+		this.#tidy();
 	}
 
 	/**
@@ -70,13 +71,14 @@ export class EventLog {
 				if (entry !== undefined) {
 					next++;
 					this.#readers.set(reader, next);
-					this.#dropRead();
+					this.#tidy();
 					yield entry;
 				} else if (this.#isEnded) return;
 				else await new Promise<void>((resolve) => this.#waiting.push(resolve));
 			}
 		} finally {
 			this.#readers.delete(reader);
+			this.#tidy();
 		}
 	}
 
@@ -85,10 +87,16 @@ export class EventLog {
 		return this.#events[0]?.id ?? this.#nextId;
 	}
 
-	#dropRead(): void {
-		if (this.#isResumable) return;
-		const needed = Math.min(...this.#readers.values());
-		while (this.#events.length > 0 && this.#oldest() < needed) this.#dropOldest();
+	/** Lets go of what need not be held. */
+	#tidy(): void {
+		const isRead = this.#readers.size > 0;
+		if (this.#retention === "needed" || (this.#retention === "unread" && isRead)) {
+			const needed = Math.min(this.#nextId, ...this.#readers.values());
+			while (this.#oldest() < needed) this.#dropOldest();
+		}
+		if (!this.#isEnded || this.#events.length > 0) return;
+		this.#onEmpty?.();
+		this.#onEmpty = undefined;
 	}
 
 	#dropOldest(): void {

@@ -3,7 +3,7 @@ import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import { assistantIdOf } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import type { FinalStatus, RunEnd, RunRecord, StoredRun } from "../threads/records.ts";
-import { EventLog } from "./event-log.ts";
+import { EventLog, type Retention } from "./event-log.ts";
 import type { RunRequest } from "./run-request.ts";
 import { withoutSecrets } from "./secrets.ts";
 
@@ -38,10 +38,11 @@ export class Run {
 	readonly #stop = new AbortController();
 	#settle: () => void = () => {};
 
-	constructor(request: RunRequest, place: RunPlace) {
+	/** @param retention which of its events are held for who asks for them later */
+	constructor(request: RunRequest, place: RunPlace, retention: Retention) {
 		this.request = request;
 		this.place = place;
-		this.log = new EventLog({ isResumable: request.isResumable });
+		this.log = new EventLog(retention);
 		this.done = new Promise((resolve) => {
 			this.#settle = resolve;
 		});
@@ -65,11 +66,12 @@ export class Run {
 		this.#stop.abort(reason);
 	}
 
-	finish(end: RunEnd): void {
+	/** @param onForgotten called when there is nothing left that somebody could ask for */
+	finish(end: RunEnd, onForgotten: () => void): void {
 		this.status = end.status;
 		this.end = end;
-		this.log.end();
 		this.#settle();
+		this.log.end(onForgotten);
 	}
 
 	/** As it is stored. */

@@ -20,6 +20,9 @@ import { withoutSecrets } from "./secrets.ts";
 /** How long the events of a run that has ended can still be asked for. */
 const KEEP_MS = 60_000;
 
+/** What whoever starts a run is after: its events, now or later, or only what it comes to. */
+export type Interest = "events" | "result";
+
 /** Makes runs, and sees them through to their end. */
 export class Runs {
 	readonly #graphs: Graphs;
@@ -49,7 +52,7 @@ export class Runs {
 	}
 
 	/** Starts a run on a thread, now or when it is its turn. */
-	async create(threadId: string, request: RunRequest): Promise<Run> {
+	async create(threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
 		const graphId = this.#mustFindGraph(request);
 		this.#checkRoom();
 		// Of two runs that are asked for at once, one sees the other.
@@ -66,7 +69,7 @@ export class Runs {
 			const thread = await this.#threads.settle(found, graphId);
 			const { saver } = thread;
 			const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
-			const run = this.#prepare(graphId, threadId, saver, record, request);
+			const run = this.#prepare(graphId, threadId, saver, record, request, interest);
 			await writeRunRecord(saver, threadId, run.record);
 			if (request.strategy === "interrupt" || request.strategy === "rollback")
 				for (const other of before) other.stop(request.strategy);
@@ -76,13 +79,13 @@ export class Runs {
 	}
 
 	/** Starts a run that belongs to no thread, and of which nothing is kept unless it is asked for. */
-	async createStateless(access: Access, request: RunRequest): Promise<Run> {
+	async createStateless(access: Access, request: RunRequest, interest: Interest): Promise<Run> {
 		const threadId = access.newThreadId();
-		if (request.keepsThread) return this.create(threadId, { ...request, createsThread: true });
+		if (request.keepsThread) return this.create(threadId, { ...request, createsThread: true }, interest);
 		const graphId = this.#mustFindGraph(request);
 		this.#checkRoom();
 		const record = followUp({ metadata: {}, config: {} }, graphId, request);
-		const run = this.#prepare(graphId, threadId, undefined, record, request);
+		const run = this.#prepare(graphId, threadId, undefined, record, request, interest);
 		this.#launch(run);
 		return run;
 	}
@@ -117,9 +120,11 @@ export class Runs {
 		saver: DeltaSaver | undefined,
 		record: ThreadRecord,
 		request: RunRequest,
+		interest: Interest,
 	): Run {
 		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
-		return new Run(request, {
+		const retention = request.isResumable ? "all" : interest === "result" ? "needed" : "unread";
+		const place = {
 			graphId,
 			threadId,
 			saver,
@@ -131,7 +136,8 @@ export class Runs {
 				...identity,
 				thread_id: threadId,
 			},
-		});
+		};
+		return new Run(request, place, retention);
 	}
 
 	#launch(run: Run): void {
@@ -154,7 +160,6 @@ export class Runs {
 		clearTimeout(timer);
 		await saver.seal();
 		await this.#finish(run, endOf(run, failure, this.#limits));
-		this.#forgetLater(run);
 	}
 
 	/** Stores how a run ended. It has ended even if that fails. */
@@ -173,17 +178,21 @@ export class Runs {
 		} catch (cause) {
 			console.error(`Can't store how run ${run.id} of thread ${threadId} ended:`, cause);
 		} finally {
-			run.finish(end);
+			this.#forgetLater(run, end);
 		}
 	}
 
-	#forgetLater(run: Run): void {
-		const timer = setTimeout(() => {
+	/** A run that has ended is known until all its events are read, but not forever. */
+	#forgetLater(run: Run, end: RunEnd): void {
+		const forget = () => {
+			clearTimeout(timer);
 			this.#timers.delete(timer);
 			this.#known.delete(run.id);
-		}, KEEP_MS);
+		};
+		const timer = setTimeout(forget, KEEP_MS);
 		timer.unref();
 		this.#timers.add(timer);
+		run.finish(end, forget);
 	}
 
 	#mustFindGraph({ assistantId }: RunRequest): string {

@@ -1,0 +1,67 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { backends } from "./support/backends.ts";
+import { clientFor, startServer } from "./support/server.ts";
+
+setFlagsFromString("--expose_gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+/** What the heap holds once everything that can go is gone. */
+async function heapUsed(): Promise<number> {
+	for (let n = 0; n < 3; n++) {
+		await new Promise((resolve) => setTimeout(resolve, 20));
+		collectGarbage();
+	}
+	return process.memoryUsage().heapUsed;
+}
+
+/** So long that the events of a hundred runs, if anything held them, could not be overlooked. */
+const PADDING = "x".repeat(100_000);
+const MIB = 1024 * 1024;
+
+describe.each(backends)("A hundred runs streamed at once, on a $name", (backend) => {
+	it("lose and mix no events, and leave no memory behind", async () => {
+		const server = await startServer(backend);
+		const client = clientFor(server.url);
+		const names = Array.from({ length: 100 }, (_, n) => `run ${n}`);
+		let characters = 0;
+		/** Each run says its name in every event: in the stream of another it would be noticed. */
+		const stream = async (name: string) => {
+			const thread = encodeURIComponent(`thread of ${name}`);
+			const payload = { input: { name, until: "", fail: "" }, streamMode: ["values", "updates", "tasks"] as never };
+			const metadata = { padding: PADDING };
+			const parts: { id: string; event: string; data: any }[] = [];
+			for await (const part of client.runs.stream(thread, "work", { ...payload, metadata, ifNotExists: "create" })) {
+				characters += JSON.stringify(part).length;
+				parts.push(part as never);
+			}
+			expect(parts.map(({ id }) => Number(id))).toEqual(parts.map((_, n) => n));
+			const log = parts
+				.filter(({ event }) => event === "updates")
+				.map(({ data }) => Object.values<any>(data)[0].log[0]);
+			expect(log).toEqual([`${name} started`, `${name} worked`, `${name} done`]);
+			const values = parts.filter(({ event }) => event === "values").map(({ data }) => data);
+			expect(values.map(({ log }) => log.length)).toEqual([0, 1, 2, 3]);
+			expect(new Set(values.map(({ name }) => name))).toEqual(new Set([name]));
+			const tasks = parts.filter(({ event }) => event === "tasks").map(({ data }) => data);
+			expect(tasks).toHaveLength(6);
+			for (const { metadata } of tasks) if (metadata) expect(metadata.run_id).toBe(parts[0]!.data.run_id);
+			return parts[0]!.data.run_id as string;
+		};
+		await Promise.all(names.slice(0, 20).map((name) => stream(`first ${name}`)));
+		const before = { heap: await heapUsed(), stored: await storedBytes(server.saver) };
+		characters = 0;
+		const runIds = await Promise.all(names.map((name) => stream(name)));
+		expect(new Set(runIds).size).toBe(100);
+		const grown = (await heapUsed()) - before.heap;
+		// In memory, what is stored is on the heap, too.
+		const stored = (await storedBytes(server.saver)) - before.stored;
+		expect(characters).toBeGreaterThan(28 * MIB);
+		expect(grown).toBeLessThan(stored + 8 * MIB);
+		expect(await client.threads.count({ status: "idle" })).toBe(120);
+	});
+});
+
+async function storedBytes(saver: { stats(): Promise<{ bytes: Record<string, number> }> }): Promise<number> {
+	return Object.values((await saver.stats()).bytes).reduce((sum, bytes) => sum + bytes, 0);
+}
