@@ -1,17 +1,11 @@
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import { stories } from "./graphs/index.ts";
-import type { Durability } from "./support/graph-bench.ts";
 import { brokenSavers } from "./support/graph-broken.ts";
-import { type Candidate, compare, inMemory } from "./support/graph-comparison.ts";
+import { compare, inMemory } from "./support/graph-comparison.ts";
 import { corrections, Reference } from "./support/graph-reference.ts";
 import { memory, sqliteFile, sqliteInMemory } from "./support/graph-savers.ts";
-import type { Comparison, Scenario } from "./support/graph-scenario.ts";
-
-interface Plan {
-	candidate: Candidate;
-	/** How to compare in runs of each durability. What async and sync ask of a saver differs in time only. */
-	by: Partial<Record<Durability, readonly Comparison[]>>;
-}
+import type { Scenario } from "./support/graph-scenario.ts";
+import { describeGraphs, type Plan } from "./support/graph-suite.ts";
 
 const PLANS: readonly Plan[] = [
 	{ candidate: memory, by: { async: ["calls", "runs"], exit: ["calls"] } },
@@ -27,26 +21,7 @@ function mustGetStory(name: string): Scenario {
 	return found;
 }
 
-for (const { candidate, by } of PLANS) {
-	describe(`graphs on ${candidate.name} look as on the official MemorySaver`, () => {
-		const cases = Object.entries(stories).flatMap(([about, list]) =>
-			list.flatMap((story) =>
-				story.durabilities.flatMap((durability) =>
-					(by[durability] ?? []).map((way) => ({ about, story, durability, way })),
-				),
-			),
-		);
-		for (const { about, story, durability, way } of cases) {
-			it(`${about}: ${story.name} (${durability}, compared by ${way})`, async () => {
-				const { unexpected, unmet, faults, compared } = await compare(way, story, durability, candidate);
-				expect(unexpected.slice(0, 5)).toEqual([]);
-				expect(unmet).toEqual([]);
-				expect(faults.slice(0, 5)).toEqual([]);
-				expect(compared).toBeGreaterThan(0);
-			});
-		}
-	});
-}
+for (const plan of PLANS) describeGraphs(plan);
 
 describe("the comparison itself", () => {
 	const plain = ALL_STORIES.filter(({ differences }) => differences.length === 0);

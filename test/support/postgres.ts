@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
+import { PostgresSession } from "../../src/storage/postgres-session.ts";
+import { PostgresStorage } from "../../src/storage/postgres-storage.ts";
 
 /** URL of a PostgreSQL to test with: the one that the run shares, or the one that TEST_POSTGRES_URL names. */
 export async function postgresUrl(): Promise<string> {
@@ -10,6 +12,12 @@ export async function postgresUrl(): Promise<string> {
 	const text = await response.text();
 	if (!response.ok) throw new Error(`No PostgreSQL to test with: ${text}`);
 	return text;
+}
+
+/** A storage as PostgresSaver makes it, without the envelopes. */
+export function openStorage(pool: pg.Pool, schema: string): PostgresStorage {
+	const options = { retryTimeout: 10_000, prepare: true, isShared: true };
+	return new PostgresStorage(new PostgresSession(() => pool, options), schema);
 }
 
 /** A schema that only one test uses at a time. */

@@ -1,0 +1,33 @@
+import { stories } from "../graphs/index.ts";
+import type { Durability } from "./graph-bench.ts";
+import { type Candidate, compare } from "./graph-comparison.ts";
+import type { Comparison } from "./graph-scenario.ts";
+
+/** A kind of saver to compare with the official MemorySaver, and how. */
+export interface Plan {
+	candidate: Candidate;
+	/** How to compare in runs of each durability. What async and sync ask of a saver differs in time only. */
+	by: Partial<Record<Durability, readonly Comparison[]>>;
+}
+
+/** Tells every story on the saver, and compares what it shows. */
+export function describeGraphs({ candidate, by }: Plan): void {
+	describe(`graphs on ${candidate.name} look as on the official MemorySaver`, () => {
+		const cases = Object.entries(stories).flatMap(([about, list]) =>
+			list.flatMap((story) =>
+				story.durabilities.flatMap((durability) =>
+					(by[durability] ?? []).map((way) => ({ about, story, durability, way })),
+				),
+			),
+		);
+		for (const { about, story, durability, way } of cases) {
+			it(`${about}: ${story.name} (${durability}, compared by ${way})`, async () => {
+				const { unexpected, unmet, faults, compared } = await compare(way, story, durability, candidate);
+				expect(unexpected.slice(0, 5)).toEqual([]);
+				expect(unmet).toEqual([]);
+				expect(faults.slice(0, 5)).toEqual([]);
+				expect(compared).toBeGreaterThan(0);
+			});
+		}
+	});
+}
