@@ -1,8 +1,18 @@
+import { compareIds } from "./compare-ids.ts";
 import { text, toBase, toBlob, toCheckpoint, toWrite } from "./postgres-rows.ts";
 import { tableName } from "./postgres-schema.ts";
 import type { SqlRow } from "./postgres-session.ts";
 import { compile, type Statement, type Values } from "./postgres-statement.ts";
-import type { BlobRow, DeltaBaseRow, FoundCheckpoint, PathReading, Reading, ScanQuery, WriteRow } from "./storage.ts";
+import type {
+	BlobRow,
+	CheckpointKey,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	PathReading,
+	Reading,
+	ScanQuery,
+	WriteRow,
+} from "./storage.ts";
 
 /** Tells apart scans that need different statements: by which of their bounds are given. */
 export function shapeOfScan({ threadId, ns, before, after }: ScanQuery): string {
@@ -21,24 +31,35 @@ export function scanValues({ threadId, ns, before, after, limit }: ScanQuery): V
 	};
 }
 
-/** A scan, in the order that all backends agree on. */
-function scanClause(schema: string, { threadId, ns, before, after }: ScanQuery): string {
+/** Columns of a checkpoint `c` of a thread `t`. */
+const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
+
+/**
+ * A scan, in the order that all backends agree on.
+ *
+ * One thread is looked up first: its rows then come in the order of their key, where a join would sort all of them.
+ */
+function scanClause(schema: string, columns: string, { threadId, ns, before, after }: ScanQuery): string {
+	const [thread, checkpoint] = ["thread", "checkpoint"].map((name) => tableName(schema, name));
 	const where: string[] = [];
-	if (threadId !== undefined) where.push("t.thread_id = $thread");
 	if (ns !== undefined) where.push("c.ns = $ns");
 	if (before !== undefined) where.push("c.id < $before");
 	// The first condition follows from the second; it is there for the index.
 	if (after !== undefined)
 		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
-	return `FROM ${tableName(schema, "thread")} t JOIN ${tableName(schema, "checkpoint")} c ON c.thread = t.number
-		${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
-		ORDER BY c.id DESC, t.thread_id, c.ns LIMIT $limit::bigint`;
+	if (threadId === undefined)
+		return `SELECT ${columns} FROM ${thread} t JOIN ${checkpoint} c ON c.thread = t.number
+			${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
+			ORDER BY c.id DESC, t.thread_id, c.ns LIMIT $limit::bigint`;
+	const conditions = ["c.thread = t.number", ...where].join(" AND ");
+	return `SELECT ${columns} FROM ${thread} t CROSS JOIN LATERAL (
+			SELECT * FROM ${checkpoint} c WHERE ${conditions}
+			ORDER BY c.id DESC ${ns === undefined ? ", c.ns" : ""} LIMIT $limit::bigint
+		) c WHERE t.thread_id = $thread`;
 }
 
-const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
-
 export function scanStatement(schema: string, query: ScanQuery): Statement {
-	return compile(`SELECT ${CHECKPOINT} ${scanClause(schema, query)}`);
+	return compile(scanClause(schema, CHECKPOINT, query));
 }
 
 /**
@@ -49,38 +70,35 @@ export function scanStatement(schema: string, query: ScanQuery): Statement {
  */
 export function readStatement(schema: string, query: ScanQuery | undefined): Statement {
 	const [thread, checkpoint, blob] = ["thread", "checkpoint", "blob"].map((name) => tableName(schema, name));
-	const columns = `${CHECKPOINT}, c.blobs, t.number, t.family`;
-	const byKeys = `, k.place FROM unnest($threads::text[], $nss::text[], $ids::text[])
-			WITH ORDINALITY AS k (thread_id, ns, id, place)
-		JOIN ${thread} t ON t.thread_id = k.thread_id
-		JOIN ${checkpoint} c ON c.thread = t.number AND c.ns = k.ns AND c.id = k.id`;
-	const byScan = `, row_number() OVER () AS place FROM (SELECT ${columns} ${scanClause(schema, query ?? { limit: 0 })}) s`;
+	const columns = `${CHECKPOINT}, c.blobs, t.number`;
+	const byKeys = `SELECT ${columns} FROM unnest($threads::text[], $nss::text[], $ids::text[]) AS k (thread_id, ns, id)
+		CROSS JOIN LATERAL (SELECT * FROM ${thread} t WHERE t.thread_id = k.thread_id LIMIT 1) t
+		CROSS JOIN LATERAL (
+			SELECT * FROM ${checkpoint} c WHERE c.thread = t.number AND c.ns = k.ns AND c.id = k.id LIMIT 1
+		) c`;
+	const find = (id: string) => `CROSS JOIN LATERAL (SELECT * FROM ${blob} b WHERE b.id = ${id} LIMIT 1) b`;
 	return compile(`WITH RECURSIVE points AS MATERIALIZED (
-		SELECT ${query === undefined ? columns + byKeys : `*${byScan}`}
+		${query === undefined ? byKeys : scanClause(schema, columns, query)}
 	), written AS MATERIALIZED (
-		SELECT p.thread_id, p.family, w.* FROM points p
-		JOIN ${tableName(schema, "write")} w ON w.thread = p.number AND w.ns = p.ns AND w.checkpoint = p.id
-	), named (id, family) AS (
-		SELECT unnest(p.blobs), p.family FROM points p
-		UNION SELECT w.blob, w.family FROM written w WHERE w.blob IS NOT NULL
+		SELECT p.thread_id, w.* FROM points p CROSS JOIN LATERAL (
+			SELECT * FROM ${tableName(schema, "write")} w WHERE w.thread = p.number AND w.ns = p.ns AND w.checkpoint = p.id
+			OFFSET 0
+		) w
+	), named (id) AS (
+		SELECT unnest(p.blobs) FROM points p UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
 	), chain AS (
-		SELECT b.id, b.family, b.base FROM named n CROSS JOIN LATERAL (
-			SELECT * FROM ${blob} b WHERE b.id = n.id AND b.family = n.family OFFSET 0
-		) b WHERE n.id <> ALL ($known::bigint[])
+		SELECT b.id, b.base FROM named n ${find("n.id")} WHERE n.id <> ALL ($known::bigint[])
 		UNION
-		SELECT b.id, b.family, b.base FROM chain c CROSS JOIN LATERAL (
-			SELECT * FROM ${blob} b WHERE b.id = c.base AND b.family = c.family OFFSET 0
-		) b WHERE c.base <> ALL ($known::bigint[])
+		SELECT b.id, b.base FROM chain c ${find("c.base")} WHERE c.base <> ALL ($known::bigint[])
 	)
-	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head FROM points
+	SELECT 'c', NULL::bigint, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head
+	FROM points
 	UNION ALL
 	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value
 	FROM written
 	UNION ALL
 	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, NULL, NULL, b.data
-	FROM chain c CROSS JOIN LATERAL (
-		SELECT * FROM ${blob} b WHERE b.id = c.id AND b.family = c.family OFFSET 0
-	) b`);
+	FROM chain c ${find("c.id")}`);
 }
 
 /**
@@ -122,15 +140,29 @@ export function pathStatement(schema: string): Statement {
 	WHERE NOT EXISTS (SELECT FROM ${checkpoint} c WHERE c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint)`);
 }
 
-/** Reads the answer of {@link readStatement}. */
-export function toReading(rows: readonly SqlRow[]): Reading {
-	return { checkpoints: inOrder(rows), writes: writesOf(rows, "w"), blobs: rows.filter(isOf("b")).map(blobOf) };
+/**
+ * Reads the answer of {@link readStatement}.
+ *
+ * @param keys what was asked for, if that was not a scan
+ */
+export function toReading(rows: readonly SqlRow[], keys: readonly CheckpointKey[] | undefined): Reading {
+	const checkpoints = rows.filter(isOf("c")).map(checkpointOf);
+	const place = new Map(keys?.map(({ threadId, ns, id }, at) => [JSON.stringify([threadId, ns, id]), at]));
+	const placeOf = ({ threadId, ns, id }: CheckpointKey) => place.get(JSON.stringify([threadId, ns, id])) ?? 0;
+	checkpoints.sort(keys === undefined ? compareRows : (a, b) => placeOf(a) - placeOf(b));
+	return { checkpoints, writes: writesOf(rows, "w"), blobs: rows.filter(isOf("b")).map(blobOf) };
+}
+
+/** The order of a scan, which an answer of several parts need not keep. */
+function compareRows(a: CheckpointKey, b: CheckpointKey): number {
+	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
 }
 
 /** Reads the answer of {@link pathStatement}. */
 export function toPathReading(rows: readonly SqlRow[]): PathReading {
+	const path = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
 	return {
-		path: withoutCycle(inOrder(rows)),
+		path: withoutCycle(path.map(checkpointOf)),
 		siblings: rows.filter(isOf("s")).map(checkpointOf),
 		writes: writesOf(rows, "w"),
 		deltaBases: rows.filter(isOf("d")).map(baseOf),
@@ -147,11 +179,6 @@ export function withoutCycle(path: FoundCheckpoint[]): FoundCheckpoint[] {
 
 function isOf(kind: string): (row: SqlRow) => boolean {
 	return (row) => row[0] === kind;
-}
-
-function inOrder(rows: readonly SqlRow[]): FoundCheckpoint[] {
-	const found = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
-	return found.map(checkpointOf);
 }
 
 function writesOf(rows: readonly SqlRow[], kind: string): WriteRow[] {

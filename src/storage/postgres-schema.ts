@@ -15,11 +15,17 @@ export function tableName(schema: string, table: string): string {
 }
 
 /**
+ * Before so many changes a table has no statistics: those of a table of a few rows make plans that read all of it, and
+ * connections keep such plans while it grows.
+ */
+const SETTLED = "autovacuum_analyze_threshold = 1000, autovacuum_vacuum_threshold = 1000";
+
+/**
  * Steps from one stored format to the next, in order and never changed once released: the format's version is how
  * many of them a schema has seen.
  *
  * Every key but that of a thread and of a blob begins with the thread's number, so that tables can be partitioned by
- * it; blobs can be by their family. Ids compare by their bytes. Bytes are compressed before they get here, if at all.
+ * it, and those two by what they have. Ids compare by their bytes. Bytes are compressed before they get here, if at all.
  */
 const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 	(table) => `
@@ -33,7 +39,7 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		checkpoints bigint NOT NULL,
 		thread_id text COLLATE "C" PRIMARY KEY,
 		head text COLLATE "C"
-	) WITH (fillfactor = 50);
+	) WITH (fillfactor = 50, ${SETTLED});
 	CREATE INDEX ON ${table("thread")} (number);
 	CREATE INDEX ON ${table("thread")} (family);
 	CREATE INDEX ON ${table("thread")} (updated_minute);
@@ -52,19 +58,18 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		blobs bigint[],
 		head bytea NOT NULL,
 		PRIMARY KEY (thread, ns, id)
-	);
+	) WITH (${SETTLED});
 	ALTER TABLE ${table("checkpoint")} ALTER head SET STORAGE EXTERNAL;
 	CREATE INDEX ON ${table("checkpoint")} (thread, ns, parent) WHERE parent IS NOT NULL;
 	CREATE INDEX ON ${table("checkpoint")} (run_id) WHERE run_id IS NOT NULL;
 
 	CREATE TABLE ${table("blob")} (
-		id bigint NOT NULL,
+		id bigint PRIMARY KEY,
 		family bigint NOT NULL,
 		base bigint,
 		type text COLLATE "C",
-		data bytea NOT NULL,
-		PRIMARY KEY (id, family)
-	);
+		data bytea NOT NULL
+	) WITH (${SETTLED});
 	ALTER TABLE ${table("blob")} ALTER data SET STORAGE EXTERNAL;
 	CREATE INDEX ON ${table("blob")} (family);
 
@@ -83,7 +88,7 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		type text COLLATE "C",
 		value bytea,
 		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
-	);
+	) WITH (${SETTLED});
 	ALTER TABLE ${table("write")} ALTER value SET STORAGE EXTERNAL;
 	CREATE INDEX ON ${table("write")} (run_id) WHERE run_id IS NOT NULL;
 
@@ -94,7 +99,7 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		channel text COLLATE "C" NOT NULL,
 		data bytea NOT NULL,
 		PRIMARY KEY (thread, ns, checkpoint, channel)
-	);
+	) WITH (${SETTLED});
 	ALTER TABLE ${table("base")} ALTER data SET STORAGE EXTERNAL;
 
 	CREATE TABLE ${table("sequence")} (next bigint NOT NULL);

@@ -83,7 +83,6 @@ export class PostgresSession {
 		const pool = this.#pool;
 		this.#isClosed = true;
 		this.#pool = undefined;
-		pool?.off("error", ignore);
 		if (!this.#options.isShared) await pool?.end();
 	}
 
@@ -120,7 +119,7 @@ export class PostgresSession {
 		if (this.#pool === undefined) {
 			this.#pool = this.#open();
 			// Tells of connections that broke while nobody used them. Without a listener that would end the process.
-			this.#pool.on("error", ignore);
+			if (this.#pool.listenerCount("error") === 0) this.#pool.on("error", ignore);
 		}
 		const acquired = this.#pool.connect();
 		const giveBack = (client: PostgresClient) => client.release();

@@ -27,8 +27,6 @@ export function statementsOn(schema: string) {
 		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
 		getCheckpoint: `SELECT ${CHECKPOINT} FROM ${checkpoints} WHERE t.thread_id = $thread AND c.ns = $ns AND c.id = $id`,
-		getLatest: `SELECT ${CHECKPOINT} FROM ${checkpoints} WHERE t.thread_id = $thread AND c.ns = $ns
-			ORDER BY c.id DESC LIMIT 1`,
 		// A cycle ends at the limit.
 		getPath: `WITH RECURSIVE path AS (
 				SELECT 1 AS depth, c.*, t.thread_id, t.stamp FROM ${checkpoints}
@@ -72,7 +70,7 @@ export function statementsOn(schema: string) {
 		// Rows that another server is removing at this moment are left to it.
 		removeBlobs: `DELETE FROM ${blob} b USING (
 				SELECT id FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family FOR UPDATE SKIP LOCKED
-			) AS dead WHERE b.id = dead.id AND b.family = $family`,
+			) AS dead WHERE b.id = dead.id`,
 
 		getThread: `SELECT ${THREAD} FROM ${thread} WHERE thread_id = $thread`,
 		getFamily: `SELECT ${THREAD} FROM ${thread} WHERE family = $family`,

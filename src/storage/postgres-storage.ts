@@ -1,6 +1,7 @@
 import { CheckpointError } from "../errors.ts";
 import { IdStash } from "./id-stash.ts";
-import { minuteOf, putStatement, putValues, readPut, shapeOf } from "./postgres-put.ts";
+import { putStatement, shapeOf } from "./postgres-put.ts";
+import { minuteOf, putValues, readPut, withoutRepeats } from "./postgres-put-values.ts";
 import {
 	pathStatement,
 	readStatement,
@@ -91,7 +92,7 @@ export class PostgresStorage implements Storage {
 	}
 
 	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return (await this.#query(this.#sql.getLatest, { thread: toText(threadId), ns: toText(ns) })).map(toCheckpoint)[0];
+		return (await this.scan({ threadId, ns, limit: 1 }))[0];
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
@@ -104,7 +105,7 @@ export class PostgresStorage implements Storage {
 		const shape = query === undefined ? "keys" : shapeOfScan(query);
 		const statement = this.#build(`read ${shape}`, () => readStatement(this.#schema, query));
 		const values = isKeys(which) ? keyColumns(which) : scanValues(which);
-		return toReading(await this.#query(statement, { ...values, known }));
+		return toReading(await this.#query(statement, { ...values, known }), isKeys(which) ? which : undefined);
 	}
 
 	async getPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
@@ -190,20 +191,23 @@ export class PostgresStorage implements Storage {
 		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: writeBytes } };
 	}
 
-	async put(batch: PutBatch): Promise<PutResult | undefined> {
+	async put(given: PutBatch): Promise<PutResult | undefined> {
+		const batch = withoutRepeats(given);
 		if (new Set(batch.blobs.map(({ id }) => id)).size < batch.blobs.length)
 			throw new CheckpointError("STORAGE", "A blob id was given twice.");
 		const values = putValues(batch);
 		await this.#open();
 		return this.#session.run(async (query, isAgain) => {
-			const statement = this.#putStatement(batch, isAgain);
-			const store = async () => readPut(await query(statement, values), batch);
-			if (!isAgain) return store();
+			const send = (mayCreate: boolean) => query(this.#putStatement(batch, mayCreate, isAgain), values);
+			const store = async () => {
+				// Writes hardly ever come before the first checkpoint of their thread.
+				const isFirst = batch.checkpoint !== undefined;
+				const rows = await send(isFirst);
+				const isMissing = rows.length === 0 && !isFirst && batch.stamp === undefined;
+				return readPut(isMissing ? await send(true) : rows, batch);
+			};
 			// The first sending may still be under way: whoever has the thread locked knows how it ended.
-			return inTransaction(query, async () => {
-				await query(this.#sql.lockThread, values);
-				return store();
-			});
+			return isAgain ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
 		});
 	}
 
@@ -333,8 +337,8 @@ export class PostgresStorage implements Storage {
 		await this.#session.close();
 	}
 
-	#putStatement(batch: PutBatch, isAgain: boolean): Statement {
-		const shape = shapeOf(batch, isAgain);
+	#putStatement(batch: PutBatch, mayCreate: boolean, isAgain: boolean): Statement {
+		const shape = shapeOf(batch, mayCreate, isAgain);
 		return this.#build(`put ${Object.values(shape).map(Number).join("")}`, () => putStatement(this.#schema, shape));
 	}
 
