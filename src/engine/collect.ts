@@ -7,15 +7,26 @@ import { unpackRow } from "./rows.ts";
  *
  * Safe beside writers in any process. Blobs are listed before they are marked, so one that is added meanwhile is not
  * touched. And no put can begin to refer to a blob that is no longer marked: it takes over only what some row of its
- * thread refers to, and is refused if rows of the thread were deleted since it looked.
+ * thread refers to, and is refused if rows of the thread were deleted since it looked. But a reference may move on while
+ * threads are marked, into a newer row or a copy, and the row that had it be deleted: so threads are marked until none
+ * has come or lost a row since.
  */
 export async function collectFamily(engine: Engine, family: number): Promise<{ blobs: number; bytes: number }> {
 	const { storage } = engine;
 	const stored = await storage.listBlobs(family);
 	if (stored.length === 0) return { blobs: 0, bytes: 0 };
 	const reached = new Set<number>();
-	for (const { threadId } of await storage.getFamily(family))
-		await markThread(engine, threadId, (id) => reached.add(id));
+	/** Threads by their stamp before they were marked. */
+	const marked = new Map<string, number>();
+	for (let isDone = false; !isDone; ) {
+		isDone = true;
+		for (const { threadId, stamp } of await storage.getFamily(family)) {
+			if (marked.get(threadId) === stamp) continue;
+			isDone = false;
+			await markThread(engine, threadId, (id) => reached.add(id));
+			marked.set(threadId, stamp);
+		}
+	}
 	const baseOf = new Map(stored.map(({ id, base }) => [id, base]));
 	for (const id of [...reached])
 		for (let base = baseOf.get(id); base !== undefined && !reached.has(base); base = baseOf.get(base))

@@ -11,6 +11,8 @@ export interface PutShape {
 	readonly hasReplacing: boolean;
 	readonly hasAdding: boolean;
 	readonly hasBases: boolean;
+	/** It builds on rows that must be there. */
+	readonly hasStamp: boolean;
 	/** The thread need not be there. */
 	readonly mayCreate: boolean;
 	/** The batch was sent before, and may have been stored. */
@@ -26,6 +28,7 @@ export function shapeOf(batch: PutBatch, mayCreate: boolean, isAgain: boolean): 
 		hasReplacing: writes.some(({ conflict }) => conflict === "replace"),
 		hasAdding: writes.some(({ conflict }) => conflict !== "replace"),
 		hasBases: deltaBases.length > 0,
+		hasStamp: stamp !== undefined,
 		mayCreate: mayCreate && stamp === undefined,
 		isAgain,
 	};
@@ -79,14 +82,17 @@ function plainThread(schema: string, { mayCreate }: PutShape): string[] {
 	return [`updated AS ${updated}`, created(schema, "updated", "1, $head::text"), eitherOf("updated")];
 }
 
-/** The thread as it is, and what keeps the batch from being stored, besides a stamp that is not the thread's. */
+/**
+ * The thread as it is, locked no more than need be: against whoever counts its checkpoints, against removals, or against
+ * its end. And what keeps the batch from being stored, besides a stamp that is not the thread's.
+ */
 function lockedThread(schema: string, { hasCheckpoint, isGuarded, isAgain, mayCreate, ...shape }: PutShape): string[] {
 	const isFree = isGuarded ? "AND NOT EXISTS (SELECT FROM raced) AND NOT EXISTS (SELECT FROM branch)" : "";
 	const isApplied = isAgain ? "OR EXISTS (SELECT FROM applied)" : "";
 	const parts = [
 		`guard AS MATERIALIZED (
 			SELECT number, family, stamp, checkpoints FROM ${tableName(schema, "thread")} WHERE thread_id = $thread::text
-			FOR ${hasCheckpoint ? "NO KEY UPDATE" : "KEY SHARE"}
+			FOR ${hasCheckpoint ? "NO KEY UPDATE" : shape.hasStamp ? "SHARE" : "KEY SHARE"}
 		)`,
 	];
 	if (isAgain) parts.push(applied(schema, hasCheckpoint, shape.hasAdding || shape.hasReplacing));
