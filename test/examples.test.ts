@@ -1,5 +1,8 @@
-import { readdirSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Client } from "@langchain/langgraph-sdk";
 import { inTemporaryFolder, root, runNode, typescript } from "./support/run-node.ts";
 
 /** What each example must print, and what must be true of it. */
@@ -36,6 +39,20 @@ const examples: Record<string, (output: string) => void> = {
 		expect(Number(official) / Number(delta)).toBeGreaterThan(5);
 	},
 
+	"studio-hono.ts": (output) => {
+		expect(output).toContain("Ada's run: { name: 'Ada', greeting: 'Hello, Ada!' }");
+		expect(output).toContain("Ada sees 1 thread, Grace sees 0");
+		expect(output).toContain("Grace asks for it: HTTP 403");
+		expect(output).toContain("A stranger asks: HTTP 403");
+		expect(output).toContain("The rest of the app: the application");
+	},
+
+	"use-stream.tsx": (output) => {
+		expect(output).toContain("The page shows: nothing to pay\n");
+		expect(output).toContain("The page shows: 40 EUR, to be approved | Pay 40 EUR?\n");
+		expect(output).toContain("The page shows: 40 EUR, approved by Grace\n");
+	},
+
 	"demo.ts": (output) => {
 		expect(output).toMatch(/Process \d+ got SIGKILL in question 41/);
 		expect(output).toContain('Found 162 messages. Next is "tools".');
@@ -53,8 +70,23 @@ const examples: Record<string, (output: string) => void> = {
 
 describe("The examples", () => {
 	it("are all tested", () => {
-		const files = readdirSync(join(root, "examples")).filter((file) => file.endsWith(".ts"));
-		expect(files.sort()).toEqual(Object.keys(examples).sort());
+		const files = readdirSync(join(root, "examples")).filter((file) => /\.tsx?$/.test(file));
+		expect(files.sort()).toEqual([...Object.keys(examples), "studio.ts"].sort());
+	});
+
+	it("studio.ts serves a graph, and takes less than 15 lines to do so", async () => {
+		const code = readFileSync(join(root, "examples/studio.ts"), "utf8").replace(/\/\*\*.*?\*\//s, "");
+		expect(code.split("\n").filter((line) => line.trim() !== "").length).toBeLessThan(15);
+		const env = { ...process.env, PORT: "0", DATABASE: ":memory:" };
+		const server = spawn(process.execPath, [...typescript, "examples/studio.ts"], { cwd: root, env });
+		let output = "";
+		while (!output.includes("Studio:")) output += (await once(server.stdout, "data"))[0];
+		const client = new Client({ apiUrl: /http:\S+/.exec(output)![0], apiKey: null });
+		expect(await client.runs.wait(null, "agent", { input: { name: "Ada" } })).toMatchObject({
+			greeting: "Hello, Ada!",
+		});
+		server.kill();
+		await once(server, "exit");
 	});
 
 	it.each(Object.keys(examples))("%s runs, says what it shows and leaves no file behind", async (file) => {

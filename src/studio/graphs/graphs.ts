@@ -33,7 +33,7 @@ export class Graphs {
 		this.#store = options.store;
 		for (const [id, source] of this.#sources) check(id, source);
 		// What can't work is better said now than when the first request comes.
-		for (const [id, source] of this.#sources) if (typeof source !== "function") this.#saverFor(id, source);
+		for (const [id, source] of this.#sources) if (typeof source !== "function") this.#saverFor(id, unwrap(source));
 	}
 
 	/** The graph as it runs here. */
@@ -41,7 +41,7 @@ export class Graphs {
 		const copy = this.#copies.get(graphId);
 		if (copy !== undefined) return copy;
 		const source = this.#sources.get(graphId) as Graph | GraphFactory;
-		const graph = typeof source === "function" ? await source(config) : source;
+		const graph = unwrap(typeof source === "function" ? await source(config) : source);
 		const made = copyGraph(graph, this.#saverFor(graphId, graph), this.#storeFor(graph));
 		if (typeof source !== "function") this.#copies.set(graphId, made);
 		return made;
@@ -83,6 +83,11 @@ export class Graphs {
 	#storeFor(graph: Graph): BaseStore {
 		return this.#store ?? graph.store ?? this.#spareStore;
 	}
+}
+
+/** What `createAgent` of LangChain makes looks like a graph, and has the real one inside. */
+function unwrap(graph: Graph & { graph?: Graph }): Graph {
+	return typeof graph.graph?.getStateHistory === "function" ? graph.graph : graph;
 }
 
 export function assistantIdOf(graphId: string): string {
