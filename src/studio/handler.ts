@@ -26,9 +26,11 @@ export interface StudioHandler {
 const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
 	INVALID_CONFIG: 400,
 	THREAD_EXISTS: 409,
+	CONFLICT: 409,
 	NOT_FOUND: 404,
 	READ_ONLY: 403,
 	BUSY: 503,
+	UNREACHABLE: 503,
 };
 
 /**

@@ -1,5 +1,8 @@
 import { setTimeout } from "node:timers/promises";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Client } from "@langchain/langgraph-sdk";
+import { SqliteSaver } from "../../src/sqlite.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/run-node.ts";
 import { backends } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
 import { collect, startServer } from "./support/server.ts";
@@ -259,6 +262,26 @@ describe.each(backends)("Runs on a $name", (backend) => {
 		await client.runs.wait("new", assistant.assistant_id, { input: { name: "by id" } });
 	});
 
+	it("fail if they can't be stored, and the server goes on", async () => {
+		const { client, saver } = await startServer(backend);
+		for (const method of ["put", "putWrites"] as const) {
+			const { thread_id } = await client.threads.create();
+			const original = saver[method].bind(saver) as (...args: any[]) => Promise<any>;
+			let calls = 0;
+			vi.spyOn(saver, method).mockImplementation(async (config: RunnableConfig, ...rest: any[]) => {
+				// The records of the server are stored all the same.
+				if (!config.configurable?.checkpoint_ns && ++calls === 3) throw new Error("The disk is gone.");
+				return original(config, ...rest);
+			});
+			const run = client.runs.wait(thread_id, "work", { input: { name: "w" } });
+			await expect(run).rejects.toThrow("Error: The disk is gone.");
+			vi.restoreAllMocks();
+			expect(await client.threads.get(thread_id)).toMatchObject({ status: "error" });
+			await client.runs.wait(thread_id, "work", { input: { name: "again" } });
+			expect(await client.threads.get(thread_id)).toMatchObject({ status: "idle", values: { name: "again" } });
+		}
+	});
+
 	it("end when the time is up", async () => {
 		const { client } = await startServer(backend, { limits: { runSeconds: 0.2 } });
 		const { thread_id } = await client.threads.create();
@@ -266,5 +289,39 @@ describe.each(backends)("Runs on a $name", (backend) => {
 		await expect(client.runs.wait(thread_id, "work", payload)).rejects.toThrow("TimeoutError");
 		expect(await client.runs.list(thread_id)).toMatchObject([{ status: "timeout" }]);
 		expect(await client.threads.get(thread_id)).toMatchObject({ status: "error" });
+	});
+});
+
+describe("On a saver that refuses branches by accident", () => {
+	it("runs, forks and records work, and of two servers one is refused", async () => {
+		const folder = makeTemporaryFolder();
+		const open = () => new SqliteSaver(`${folder}/checkpoints.db`, { onConflict: "reject" });
+		const savers = [open(), open()];
+		const [one, other] = await Promise.all(savers.map((checkpointer) => startServer(undefined, { checkpointer })));
+		const { client } = one!;
+		const { thread_id } = await client.threads.create();
+		await client.threads.update(thread_id, { metadata: { a: 1 } });
+		await client.runs.wait(thread_id, "work", { input: { name: "one" } });
+		await client.runs.wait(thread_id, "work", { input: { name: "two" } });
+		const past = (await client.threads.getHistory(thread_id))[2]!.checkpoint;
+		await client.runs.wait(thread_id, "work", { input: null, checkpoint: past });
+		await client.threads.updateState(thread_id, { values: { name: "x" }, checkpointId: past.checkpoint_id! });
+		await client.threads.updateState(thread_id, {
+			values: null,
+			asNode: "__copy__",
+			checkpointId: past.checkpoint_id!,
+		});
+		await client.runs.wait(thread_id, "work", { input: null });
+
+		const gate = makeGate();
+		const slow = await client.runs.create(thread_id, "work", { input: { name: "slow", until: gate.path } });
+		await atGate(client, thread_id);
+		await other!.client.runs.wait(thread_id, "work", { input: { name: "quick", until: "" } });
+		gate.open();
+		await client.runs.join(thread_id, slow.run_id);
+		expect(await client.runs.get(thread_id, slow.run_id)).toMatchObject({ status: "error" });
+		expect(await client.threads.get(thread_id)).toMatchObject({ values: { name: "quick" } });
+		for (const saver of savers) await saver.close();
+		removeFolder(folder);
 	});
 });

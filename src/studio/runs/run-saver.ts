@@ -15,17 +15,29 @@ import {
  *
  * A run that is stopped tells so at once, while its graph is still on the way to its end. What it stores after that
  * would come too late: the run may have been rolled back, another may have begun, the saver may be closed.
+ *
+ * And where storing fails, it is the run that fails. LangGraph would leave a rejection that nobody handles, which ends
+ * the process and all other runs with it.
  */
 export class RunSaver extends BaseCheckpointSaver {
 	readonly #saver: BaseCheckpointSaver;
+	readonly #onFailure: () => void;
 	readonly #storing = new Set<Promise<unknown>>();
 	#isSealed = false;
+	#failure: { readonly error: unknown } | undefined;
 
-	constructor(saver: BaseCheckpointSaver) {
+	/** @param onFailure called when something can't be stored; nothing is stored after that */
+	constructor(saver: BaseCheckpointSaver, onFailure: () => void) {
 		super(saver.serde);
 		this.#saver = saver;
+		this.#onFailure = onFailure;
 		// LangGraph may call it without `this`.
 		this.getNextVersion = saver.getNextVersion.bind(saver);
+	}
+
+	/** Why something could not be stored. */
+	get failure(): { readonly error: unknown } | undefined {
+		return this.#failure;
 	}
 
 	/** Stores nothing more. Resolves when all that was accepted is stored. */
@@ -48,12 +60,12 @@ export class RunSaver extends BaseCheckpointSaver {
 		metadata: CheckpointMetadata,
 		newVersions: ChannelVersions,
 	): Promise<RunnableConfig> {
-		if (this.#isSealed) return config;
-		return this.#track(this.#saver.put(config, checkpoint, metadata, newVersions));
+		await this.#store(() => this.#saver.put(config, checkpoint, metadata, newVersions));
+		return { configurable: { ...config.configurable, checkpoint_id: checkpoint.id } };
 	}
 
 	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
-		if (!this.#isSealed) await this.#track(this.#saver.putWrites(config, writes, taskId));
+		await this.#store(() => this.#saver.putWrites(config, writes, taskId));
 	}
 
 	override deleteThread(threadId: string): Promise<void> {
@@ -67,10 +79,16 @@ export class RunSaver extends BaseCheckpointSaver {
 		return this.#saver.getDeltaChannelHistory(options);
 	}
 
-	async #track<T>(storing: Promise<T>): Promise<T> {
+	async #store(work: () => Promise<unknown>): Promise<void> {
+		if (this.#isSealed) return;
+		const storing = work();
 		this.#storing.add(storing);
 		try {
-			return await storing;
+			await storing;
+		} catch (error) {
+			this.#isSealed = true;
+			this.#failure ??= { error };
+			this.#onFailure();
 		} finally {
 			this.#storing.delete(storing);
 		}

@@ -10,7 +10,7 @@ import { withoutSecrets } from "./secrets.ts";
 export type CancelAction = "interrupt" | "rollback";
 
 /** Why a run was stopped. */
-export type StopReason = CancelAction | "timeout";
+export type StopReason = CancelAction | "timeout" | "failure";
 
 /** Where a run happens. */
 export interface RunPlace {

@@ -149,7 +149,7 @@ export class Runs {
 		const { graphId, configurable } = run.place;
 		const timer = setTimeout(() => run.stop("timeout"), this.#limits.runSeconds * 1000);
 		// What belongs to no thread is kept for as long as it runs.
-		const saver = new RunSaver(run.place.saver ?? new MemorySaver());
+		const saver = new RunSaver(run.place.saver ?? new MemorySaver(), () => run.stop("failure"));
 		let failure: { error: unknown } | undefined;
 		try {
 			run.signal.throwIfAborted();
@@ -159,7 +159,7 @@ export class Runs {
 		}
 		clearTimeout(timer);
 		await saver.seal();
-		await this.#finish(run, endOf(run, failure, this.#limits));
+		await this.#finish(run, endOf(run, saver.failure ?? failure, this.#limits));
 	}
 
 	/** Stores how a run ended. It has ended even if that fails. */

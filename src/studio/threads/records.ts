@@ -109,6 +109,7 @@ async function put(saver: DeltaSaver, configurable: Json, id: string, studio: ob
 		channel_versions: {},
 		versions_seen: {},
 	};
-	const metadata = { source: "update" as const, step: -1, parents: {}, studio };
+	// A record follows no other: to a saver that guards against branches, it is one that is meant.
+	const metadata = { source: "fork" as const, step: -1, parents: {}, studio };
 	await saver.put({ configurable }, checkpoint, metadata, {});
 }
