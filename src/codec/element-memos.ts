@@ -1,3 +1,6 @@
+/** What holds more than this is large itself, and what is noted of it would be several times as large. */
+const MOST_HELD = 1000;
+
 const NOWHERE = new WeakRef(new Uint8Array(0));
 
 /**
@@ -186,6 +189,10 @@ export class Recorder {
 
 	visit(object: object): void {
 		const held = this.#held;
+		if (!this.isWhole || held.length > MOST_HELD) {
+			this.isWhole = false;
+			return;
+		}
 		if (Array.isArray(object)) {
 			held.push(object, object.length);
 			for (let i = 0; i < object.length; i++) held.push(object[i]);
