@@ -19,8 +19,11 @@ import {
 
 /** Room for most values without growing; a larger one doubles it. */
 const INITIAL_BYTES = 8192;
-/** A buffer that grew beyond this for one value is not kept for the next ones. */
-const MOST_KEPT_BYTES = 8 * 1024 * 1024;
+/** A buffer that grew beyond this for one value is not kept for the next ones: it becomes that value, if it fits well. */
+const MOST_KEPT_BYTES = 64 * 1024;
+/** Room that a buffer has when it grows for a large value, and that a value may leave unused, as shares of them. */
+const SLACK = 1 / 8;
+const MOST_SLACK = 1 / 4;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
 
@@ -88,7 +91,7 @@ export class Encoder {
 		this.#at = 0;
 		try {
 			const isFromMemory = this.#writeRoot(value);
-			const bytes = copyOf(this.#bytes, this.#at);
+			const bytes = this.#takeBytes();
 			if (isFromMemory) this.#memos.end(bytes);
 			return bytes;
 		} catch (error) {
@@ -99,7 +102,7 @@ export class Encoder {
 			this.#numbers = undefined;
 			this.#runHome = undefined;
 			this.#forgetSeen();
-			if (this.#bytes.length > MOST_KEPT_BYTES) this.#takeBuffer(allocate(INITIAL_BYTES));
+			if (this.#bytes.length > MOST_KEPT_BYTES) this.#useBuffer(allocate(INITIAL_BYTES));
 		}
 	}
 
@@ -197,6 +200,13 @@ export class Encoder {
 		memo.next = this.#at + this.#runEnd - this.#runStart;
 		this.#runEnd += memo.length;
 		this.#count += memo.count;
+	}
+
+	#takeBytes(): Uint8Array {
+		const length = this.#at;
+		const room = this.#bytes.length;
+		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return copyOf(this.#bytes, length);
+		return new Uint8Array(this.#bytes.buffer, this.#bytes.byteOffset, length);
 	}
 
 	#writeRun(): void {
@@ -613,12 +623,13 @@ export class Encoder {
 
 	#reserve(bytes: number): void {
 		if (this.#at + bytes <= this.#bytes.length) return;
-		const grown = allocate(Math.max(this.#bytes.length * 2, this.#at + bytes));
+		const needed = this.#at + bytes;
+		const grown = allocate(Math.max(this.#bytes.length * 2, Math.ceil(needed * (1 + SLACK))));
 		grown.set(this.#bytes.subarray(0, this.#at));
-		this.#takeBuffer(grown);
+		this.#useBuffer(grown);
 	}
 
-	#takeBuffer(bytes: Uint8Array): void {
+	#useBuffer(bytes: Uint8Array): void {
 		this.#bytes = bytes;
 		this.#view = new DataView(bytes.buffer);
 	}
