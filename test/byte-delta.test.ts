@@ -1,12 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyPatches, diffBytes, sameBytes } from "../src/engine/byte-delta.ts";
+import { applyPatches as applyLayers, diffBytes as diff, type Layer, sameBytes } from "../src/engine/byte-delta.ts";
 import { chat, concat, noise, random, repeat, splice } from "./support/byte-samples.ts";
 
 /** What a patch may take besides the bytes that are new, for each place where something changed. */
 const PLACE = 24;
 
 const SEED = 20261116;
+
+const diffBytes = (base: Uint8Array, next: Uint8Array) => diff(base, next).patch;
+const applyPatches = (base: Uint8Array, patches: readonly Uint8Array[]) =>
+	applyLayers(
+		base,
+		patches.map((patch) => ({ patch })),
+	);
 
 describe("a patch", () => {
 	const kinds: Record<string, Uint8Array> = {
@@ -350,3 +357,53 @@ function tryApply(base: Uint8Array, patches: readonly Uint8Array[]): Uint8Array 
 function expectBytes(actual: Uint8Array, expected: Uint8Array): void {
 	if (Buffer.compare(actual, expected) !== 0) expect(actual).toEqual(expected);
 }
+
+describe("a patch with a second source", () => {
+	const base = chat(50);
+	const message = noise(400, 11);
+	const source = concat(Uint8Array.of(1), message);
+
+	it("does not hold what the source has", () => {
+		const next = concat(base, message);
+		const { patch, usesSource } = diff(base, next, source);
+		expect(usesSource).toBe(true);
+		expect(patch.length).toBeLessThan(PLACE);
+		expect(applyLayers(base, [{ patch, source }])).toEqual(next);
+	});
+
+	it("holds only what is in neither", () => {
+		const next = concat(base, splice(message, 200, 0, noise(20, 12)));
+		const { patch } = diff(base, next, source);
+		expect(patch.length).toBeLessThan(20 + 3 * PLACE);
+		expect(applyLayers(base, [{ patch, source }])).toEqual(next);
+	});
+
+	it("says that it does not need one that has nothing new", () => {
+		const { patch, usesSource } = diff(base, concat(base, message), noise(400, 13));
+		expect(usesSource).toBe(false);
+		expect(applyLayers(base, [{ patch }])).toEqual(concat(base, message));
+	});
+
+	it("stands between others that have sources of their own or none", () => {
+		fc.assert(
+			fc.property(fc.array(fc.tuple(fc.nat(1000), fc.boolean(), fc.nat(3)), { maxLength: 8 }), (steps) => {
+				let value = base;
+				const layers: Layer[] = steps.map(([seed, hasSource, edit]) => {
+					const added = noise(100 + seed, seed);
+					const next = edit === 0 ? concat(value, added) : splice(value, seed % value.length, edit * 30, added);
+					const { patch, usesSource } = diff(value, next, hasSource ? concat(noise(3, 1), added) : undefined);
+					value = next;
+					return { patch, source: usesSource ? concat(noise(3, 1), added) : undefined };
+				});
+				expect(Buffer.compare(applyLayers(base, layers), value)).toBe(0);
+			}),
+			{ seed: SEED },
+		);
+	});
+
+	it("is refused without it, or with one that is too short", () => {
+		const { patch } = diff(base, concat(base, message), source);
+		expect(() => applyLayers(base, [{ patch }])).toThrow(RangeError);
+		expect(() => applyLayers(base, [{ patch, source: source.subarray(0, 300) }])).toThrow(RangeError);
+	});
+});

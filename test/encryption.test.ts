@@ -354,7 +354,7 @@ describe("the database file", () => {
 			expect(readableColumns(db)).toEqual({
 				delta_thread: ["pk", "thread_id", "family", "stamp", "created_at", "updated_at", "checkpoints", "head"],
 				delta_checkpoint: ["pk", "thread", "ns", "id", "parent", "run_id", "source", "step"],
-				delta_blob: ["id", "family", "base", "type"],
+				delta_blob: ["id", "family", "base", "source", "type"],
 				delta_write: [
 					...["thread", "ns", "checkpoint", "task", "generation", "idx"],
 					...["channel", "run_id", "actor", "type"],
@@ -842,7 +842,8 @@ describe("rotateKeys", () => {
 		const thread = { threadId: "t", fresh: 1, now: 0 };
 		const place = { threadId: "t", ns: "", id: "c" };
 		const blobs = Array.from({ length: 12 }, (_, i) => {
-			return { id: i + 1, base: i % 3 === 0 ? undefined : i, type: undefined, data: new Uint8Array(1_000_000) };
+			const base = i % 3 === 0 ? undefined : i;
+			return { id: i + 1, base, source: undefined, type: undefined, data: new Uint8Array(1_000_000) };
 		});
 		const writes = Array.from({ length: 450 }, (_, idx) => {
 			const value = new Uint8Array(9);

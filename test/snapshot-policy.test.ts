@@ -78,7 +78,7 @@ function simulate(states: readonly Uint8Array[]): Step[] {
 	let added = 0;
 	for (const [n, value] of states.entries()) {
 		const before = states[n - 1];
-		const patch = before === undefined ? undefined : diffBytes(before, value).length;
+		const patch = before === undefined ? undefined : diffBytes(before, value).patch.length;
 		const isWhole = patch === undefined || shouldStoreWhole(value.length, patch, base);
 		const cost = patch === undefined ? value.length : patchCost(patch);
 		base = isWhole ? { whole: value.length, patches: 0 } : { ...base, patches: base.patches + cost };

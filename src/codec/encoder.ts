@@ -102,7 +102,7 @@ export class Encoder {
 			this.#numbers = undefined;
 			this.#runHome = undefined;
 			this.#forgetSeen();
-			if (this.#bytes.length > MOST_KEPT_BYTES) this.#useBuffer(allocate(INITIAL_BYTES));
+			if (this.#bytes.length > MOST_KEPT_BYTES) this.#writeTo(allocate(INITIAL_BYTES));
 		}
 	}
 
@@ -626,10 +626,10 @@ export class Encoder {
 		const needed = this.#at + bytes;
 		const grown = allocate(Math.max(this.#bytes.length * 2, Math.ceil(needed * (1 + SLACK))));
 		grown.set(this.#bytes.subarray(0, this.#at));
-		this.#useBuffer(grown);
+		this.#writeTo(grown);
 	}
 
-	#useBuffer(bytes: Uint8Array): void {
+	#writeTo(bytes: Uint8Array): void {
 		this.#bytes = bytes;
 		this.#view = new DataView(bytes.buffer);
 	}

@@ -3,7 +3,7 @@ import { CheckpointError } from "../errors.ts";
 import type { BlobRow, Storage } from "../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
 import { Lru } from "./lru.ts";
-import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.ts";
+import { type ChainCost, patchCost, shouldStoreWhole, sourceCost } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */
 export interface Blob extends Encoded, ChainCost {}
@@ -74,6 +74,7 @@ export class Blobs {
 	#completes(id: number, rows: ReadonlyMap<number, BlobRow>, known: Map<number, Blob>): boolean {
 		let row = rows.get(id);
 		for (let steps = 0; row !== undefined && steps < rows.size; steps++) {
+			if (row.source !== undefined && !rows.has(row.source) && this.#recent.get(row.source) === undefined) return false;
 			if (row.base === undefined || known.has(row.base)) return true;
 			const recent = rows.has(row.base) ? undefined : this.#recent.get(row.base);
 			if (recent !== undefined) {
@@ -103,36 +104,61 @@ export class Blobs {
 		if (patches.length === 0) return start;
 		patches.reverse();
 		try {
-			const bytes = applyPatches(
-				start.bytes,
-				patches.map((patch) => patch.data),
-			);
-			const cost = patches.reduce((sum, patch) => sum + patchCost(patch.data.length), start.patches);
+			const layers = patches.map((patch) => ({
+				patch: patch.data,
+				source: patch.source === undefined ? undefined : this.#sourceOf(patch, rows, known),
+			}));
+			const bytes = applyPatches(start.bytes, layers);
+			const costs = layers.map(({ patch, source }) => patchCost(patch.length + sourceCost(source)));
+			const cost = costs.reduce((sum, cost) => sum + cost, start.patches);
 			return { type: start.type, bytes, patches: cost, whole: start.whole };
 		} catch (error) {
+			if (error instanceof CheckpointError) throw error;
 			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${(error as Error).message}.`, {
 				cause: error,
 			});
 		}
 	}
 
+	#sourceOf({ id, source = -1 }: BlobRow, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>) {
+		// A source is older than what is made from it, so that this ends whatever the rows say.
+		const found =
+			known.get(source) ?? this.#recent.get(source) ?? (source < id ? this.#build(source, rows, known) : undefined);
+		if (found === undefined)
+			throw new CheckpointError("CORRUPT", `Blob ${id} takes bytes of blob ${source}, which is missing.`);
+		return found.bytes;
+	}
+
 	/**
 	 * The row that stores a value: a patch on `baseId` where that is the cheaper way, else whole. `undefined` if
 	 * the base holds the very same value.
+	 *
+	 * @param source what the new part of the value may have come from
 	 */
-	async make(value: Encoded, baseId: number | undefined): Promise<MadeBlob | undefined> {
+	async make(
+		value: Encoded,
+		baseId: number | undefined,
+		source?: { readonly id: number; readonly blob: Blob },
+	): Promise<MadeBlob | undefined> {
 		const base = baseId === undefined ? undefined : (await this.load([baseId])).get(baseId);
 		const { type, bytes } = value;
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;
-		const data = diffBytes(base.bytes, bytes);
-		if (shouldStoreWhole(bytes.length, data.length, base)) return this.makeWhole(value);
-		const row = { id: await this.nextId(), base: baseId, type, data };
-		return { row, blob: { type, bytes, patches: base.patches + patchCost(data.length), whole: base.whole } };
+		const { patch, usesSource } = diffBytes(base.bytes, bytes, source?.blob.bytes);
+		const toRead = patch.length + sourceCost(usesSource ? source?.blob.bytes : undefined);
+		if (shouldStoreWhole(bytes.length, toRead, base)) return this.makeWhole(value);
+		const row = {
+			id: await this.nextId(),
+			base: baseId,
+			source: usesSource ? source?.id : undefined,
+			type,
+			data: patch,
+		};
+		return { row, blob: { type, bytes, patches: base.patches + patchCost(toRead), whole: base.whole } };
 	}
 
 	async makeWhole({ type, bytes }: Encoded): Promise<MadeBlob> {
-		const row = { id: await this.nextId(), base: undefined, type, data: bytes };
+		const row = { id: await this.nextId(), base: undefined, source: undefined, type, data: bytes };
 		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
 	}
 

@@ -6,33 +6,58 @@ import { isLong, PIECE, PieceIndex, startsAlike } from "./piece-index.ts";
  * A patch is the length of the result, then operations to its end, all numbers as unsigned LEB128:
  * `length << 1 | 1`, then that many bytes: insert them;
  * `length << 1`, then a zigzag number: copy that many bytes of the base, from where the last copy ended plus the number.
+ *
+ * A patch may have a second source: its bytes follow those of the base, as far as copies are concerned.
  */
 
 /** A copy shorter than this costs about as much to describe as to insert. */
 const SHORTEST_COPY = 16;
+/** A second source is another row to read, which fewer bytes are not worth. */
+const SHORTEST_SHARED = 64;
 /** How far around a difference the two sides may be shifted against each other and still be found without an index. */
 const NEARBY = 64;
 /** Bytes compared by one native call while extending a match. */
 const STRIDE = 4096;
 
+export interface Diff {
+	readonly patch: Uint8Array;
+	/** Whether it copies anything from the second source. */
+	readonly usesSource: boolean;
+}
+
 /**
- * The patch that turns `base` into `next`. It may be larger than `next`; the caller decides what to store.
+ * The patch that turns `base`, and what `source` has, into `next`. It may be larger than `next`; the caller decides what
+ * to store.
  *
  * Goes through both sides forward only: content that moved towards the front is inserted again, and no byte of the
  * base is copied twice.
  */
-export function diffBytes(base: Uint8Array, next: Uint8Array): Uint8Array {
-	const patch = new PatchWriter(next);
+export function diffBytes(base: Uint8Array, next: Uint8Array, source?: Uint8Array): Diff {
+	const patch = new PatchWriter(next, base.length, source);
 	const tail = commonSuffix(base, next, commonPrefix(base, 0, next, 0));
 	const baseEnd = base.length - tail;
 	const nextEnd = next.length - tail;
+	copyMatches(base, baseEnd, next, 0, nextEnd, (from, at, length) => patch.copy(from, at, length));
+	if (tail > 0) patch.copy(baseEnd, nextEnd, tail);
+	return patch.finish();
+}
+
+/** Calls `copy` for the parts of `next` from `at` that are found in the base, in the order in which they are there. */
+function copyMatches(
+	base: Uint8Array,
+	baseEnd: number,
+	next: Uint8Array,
+	start: number,
+	nextEnd: number,
+	copy: (from: number, at: number, length: number) => void,
+): void {
 	let index: PieceIndex | undefined;
 	let from = 0;
-	let at = 0;
+	let at = start;
 	while (at < nextEnd) {
 		const same = Math.min(commonPrefix(base, from, next, at), nextEnd - at, Math.max(0, baseEnd - from));
 		if (same > 0) {
-			patch.copy(from, at, same);
+			copy(from, at, same);
 			from += same;
 			at += same;
 			if (at >= nextEnd) break;
@@ -46,28 +71,43 @@ export function diffBytes(base: Uint8Array, next: Uint8Array): Uint8Array {
 		if (match === undefined) break;
 		[from, at] = match;
 	}
-	if (tail > 0) patch.copy(baseEnd, nextEnd, tail);
-	return patch.finish();
+}
+
+/** A patch with its second source. */
+export interface Layer {
+	readonly patch: Uint8Array;
+	readonly source?: Uint8Array | undefined;
 }
 
 /**
- * The bytes that `patches`, oldest first, make of `base`. Throws a RangeError if they do not fit together.
+ * The bytes that patches, oldest first, make of `base`. Throws a RangeError if they do not fit together.
  *
  * Goes from the newest patch down and asks each for the ranges that the result still lacks, so that every byte of the
  * result is copied once, however many patches there are.
  */
-export function applyPatches(base: Uint8Array, patches: readonly Uint8Array[]): Uint8Array {
-	const newest = patches.at(-1);
+export function applyPatches(base: Uint8Array, layers: readonly Layer[]): Uint8Array {
+	const newest = layers.at(-1);
 	if (newest === undefined) return base;
-	const length = checkLength(readNumber({ bytes: newest, at: 0 }), base, patches);
+	const length = checkLength(lengthOf(newest), base, layers);
 	const result = new Uint8Array(length);
 	let lacking: Range[] = [{ at: 0, from: 0, length }];
-	for (let i = patches.length - 1; i >= 0; i--) lacking = fillFrom(patches[i] as Uint8Array, lacking, result);
+	for (let i = layers.length - 1; i >= 0; i--) {
+		const { patch, source } = layers[i] as Layer;
+		lacking = fillFrom(patch, lacking, result);
+		if (source === undefined) continue;
+		const below = layers[i - 1];
+		lacking = fillFromSource(source, below === undefined ? base.length : lengthOf(below), lacking, result);
+	}
 	for (const { at, from, length } of lacking) {
 		if (from < 0 || from + length > base.length) throw new RangeError("patch does not fit its base");
 		result.set(base.subarray(from, from + length), at);
 	}
 	return result;
+}
+
+/** The length of what it makes. */
+function lengthOf({ patch }: Layer): number {
+	return readNumber({ bytes: patch, at: 0 });
 }
 
 /** `length` bytes of the result at `at` are those of some layer at `from`. */
@@ -104,6 +144,26 @@ function fillFrom(patch: Uint8Array, lacking: readonly Range[], result: Uint8Arr
 			from += count;
 			length -= count;
 		}
+	}
+	return rest;
+}
+
+/** Copies what lies beyond the end of the base into the result and answers the rest. */
+function fillFromSource(
+	source: Uint8Array,
+	baseLength: number,
+	lacking: readonly Range[],
+	result: Uint8Array,
+): Range[] {
+	const rest: Range[] = [];
+	for (const { at, from, length } of lacking) {
+		const below = Math.min(Math.max(baseLength - from, 0), length);
+		if (below > 0) addRange(rest, { at, from, length: below });
+		if (below === length) continue;
+		const start = from + below - baseLength;
+		const end = start + length - below;
+		if (end > source.length) throw new RangeError("patch does not fit its second source");
+		result.set(source.subarray(start, end), at + below);
 	}
 	return rest;
 }
@@ -148,8 +208,8 @@ function readOperations(patch: Uint8Array): Operation[] {
 }
 
 /** A patch never repeats bytes of its base, so a huge declared length is refused before it is allocated. */
-function checkLength(length: number, base: Uint8Array, patches: readonly Uint8Array[]): number {
-	const most = patches.reduce((sum, patch) => sum + patch.length, base.length);
+function checkLength(length: number, base: Uint8Array, layers: readonly Layer[]): number {
+	const most = layers.reduce((sum, { patch, source }) => sum + patch.length + (source?.length ?? 0), base.length);
 	if (length > most) throw new RangeError("patch declares an impossible length");
 	return length;
 }
@@ -163,15 +223,30 @@ class PatchWriter {
 	#done = 0;
 	/** End of the last copy in the base. */
 	#from = 0;
+	readonly #baseLength: number;
+	readonly #source: Uint8Array | undefined;
+	#usesSource = false;
 
-	constructor(next: Uint8Array) {
+	constructor(next: Uint8Array, baseLength: number, source: Uint8Array | undefined) {
 		this.#next = next;
+		this.#baseLength = baseLength;
+		this.#source = source;
 		this.#number(next.length);
 	}
 
 	/** Says that `length` bytes of `next` at `at` are those of the base at `from`. Positions must not go back. */
 	copy(from: number, at: number, length: number): void {
 		if (length < SHORTEST_COPY && length < this.#next.length) return;
+		this.#fillUpTo(at);
+		this.#copy(from, at, length);
+	}
+
+	finish(): Diff {
+		this.#fillUpTo(this.#next.length);
+		return { patch: this.#bytes.slice(0, this.#at), usesSource: this.#usesSource };
+	}
+
+	#copy(from: number, at: number, length: number): void {
 		this.#insertUpTo(at);
 		this.#number(length * 2);
 		this.#number(zigzag(from - this.#from));
@@ -179,9 +254,16 @@ class PatchWriter {
 		this.#done = at + length;
 	}
 
-	finish(): Uint8Array {
-		this.#insertUpTo(this.#next.length);
-		return this.#bytes.slice(0, this.#at);
+	/** Takes what the base does not have from the second source as far as possible, and inserts the rest. */
+	#fillUpTo(end: number): void {
+		const source = this.#source;
+		if (source !== undefined && end - this.#done >= SHORTEST_SHARED)
+			copyMatches(source, source.length, this.#next, this.#done, end, (from, at, length) => {
+				if (length < SHORTEST_SHARED) return;
+				this.#copy(this.#baseLength + from, at, length);
+				this.#usesSource = true;
+			});
+		this.#insertUpTo(end);
 	}
 
 	#insertUpTo(end: number): void {

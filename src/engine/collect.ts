@@ -27,10 +27,13 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
 			marked.set(threadId, stamp);
 		}
 	}
-	const baseOf = new Map(stored.map(({ id, base }) => [id, base]));
-	for (const id of [...reached])
-		for (let base = baseOf.get(id); base !== undefined && !reached.has(base); base = baseOf.get(base))
-			reached.add(base);
+	const rows = new Map(stored.map((row) => [row.id, row]));
+	// A set goes on to what is added to it on the way.
+	for (const id of reached) {
+		const { base, source } = rows.get(id) ?? {};
+		if (base !== undefined) reached.add(base);
+		if (source !== undefined) reached.add(source);
+	}
 	const dead = stored.filter(({ id }) => !reached.has(id));
 	const ids = dead.map(({ id }) => id);
 	await storage.removeBlobs(family, ids);

@@ -1,8 +1,10 @@
-import { isBuffer } from "../codec/built-ins.ts";
 import type { Encoded } from "../codec/codec.ts";
 import { Decoder } from "../codec/decoder.ts";
 import { Encoder } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
+
+/** Length of a time as `toISOString` writes it. */
+const ISO_LENGTH = 24;
 
 /** Where a value is: in a blob, or right here. */
 export type Cell = number | Encoded;
@@ -42,7 +44,14 @@ const decoder = new Decoder();
 export function packHead(head: Head): Uint8Array {
 	const { origin } = head;
 	const made = origin && [origin.actor, origin.absorbed, origin.copyOf ?? null, ...origin.again];
-	const fields: unknown[] = [head.v, head.ts, head.versions, head.seen, packCell(head.metadata), made ?? null];
+	const fields: unknown[] = [
+		head.v,
+		packTime(head.ts),
+		head.versions,
+		head.seen,
+		packCell(head.metadata),
+		made ?? null,
+	];
 	for (const [channel, cell] of head.manifest) fields.push(channel, packCell(cell));
 	return encoder.encode(fields);
 }
@@ -53,13 +62,19 @@ export function unpackHead(bytes: Uint8Array): Head {
 	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
 	return {
 		v: v as number,
-		ts: ts as string,
+		ts: typeof ts === "number" ? new Date(ts).toISOString() : (ts as string),
 		versions: versions as Head["versions"],
 		seen: seen as Head["seen"],
 		metadata: unpackCell(metadata) as Encoded,
 		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
 		manifest,
 	};
+}
+
+/** Milliseconds in place of the text that LangGraph makes of them. */
+function packTime(ts: string): string | number {
+	const time = typeof ts === "string" && ts.length === ISO_LENGTH ? Date.parse(ts) : Number.NaN;
+	return Number.isNaN(time) || new Date(time).toISOString() !== ts ? ts : time;
 }
 
 function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
@@ -75,9 +90,7 @@ function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
 	// A database may have given a Buffer, which the codec would tell from other bytes.
-	const bytes = isBuffer(cell.bytes)
-		? new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length)
-		: cell.bytes;
+	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
 }
 

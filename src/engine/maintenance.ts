@@ -187,10 +187,11 @@ export class Maintenance {
 			for (const { threadId } of family.threads)
 				await markThread(this.#engine, threadId, (id, channel) => owners.set(id, channel));
 			const rows = await storage.listBlobs(family.id);
-			const baseOf = new Map(rows.map((row) => [row.id, row.base]));
-			for (const [id, channel] of [...owners])
-				for (let base = baseOf.get(id); base !== undefined && !owners.has(base); base = baseOf.get(base))
-					owners.set(base, channel);
+			const byId = new Map(rows.map((row) => [row.id, row]));
+			// A map goes on to what is added to it on the way.
+			for (const [id, channel] of owners)
+				for (const other of [byId.get(id)?.base, byId.get(id)?.source])
+					if (other !== undefined && !owners.has(other)) owners.set(other, channel);
 			for (const row of rows) {
 				blobs[row.base === undefined ? "whole" : "patched"]++;
 				const channel = owners.get(row.id) ?? "";

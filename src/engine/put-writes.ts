@@ -8,6 +8,8 @@ import { settle } from "./settle.ts";
 
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
 const INLINE_WRITE_BYTES = 512;
+/** Larger writes to a channel whose value is in a blob become one as well: the next value is built from both. */
+const SHARED_WRITE_BYTES = 96;
 /** A write this many times smaller than its channel's value is not another value of it, but something to add. */
 const FRACTION = 4;
 
@@ -54,6 +56,7 @@ async function place(
 ): Promise<Placement> {
 	const { threadId, ns, id } = key;
 	const placed: Placement = { rows: [], blobs: [], stamp: undefined };
+	const manifest = engine.peekView(key)?.head.manifest;
 	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
 	for (let i = 0; i < channels.length; i++) {
 		const channel = channels[i] as string;
@@ -61,7 +64,8 @@ async function place(
 		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
 		const encoded = values[i] as Encoded;
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
-		const isInline = encoded.bytes.length <= INLINE_WRITE_BYTES || special !== undefined;
+		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
+		const isInline = encoded.bytes.length <= most || special !== undefined;
 		const value: StoredValue = isInline
 			? encoded.bytes
 			: await placeValue(engine, mayBuild ? key : undefined, channel, encoded, placed);

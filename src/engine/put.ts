@@ -193,6 +193,22 @@ function findWritten(
 	return engine.writtenAt({ ...key, id: parentId }).find((one) => one.channel === channel && isIt(one.blob));
 }
 
+/** The pending write that most of what is new came from, most likely. */
+function largestWritten(
+	engine: Engine,
+	{ key, parentId }: PutInput,
+	channel: string,
+	value: Encoded,
+): WrittenBlob | undefined {
+	if (parentId === undefined) return undefined;
+	let largest: WrittenBlob | undefined;
+	for (const one of engine.writtenAt({ ...key, id: parentId })) {
+		if (one.channel !== channel || one.blob.type !== value.type) continue;
+		if (largest === undefined || one.blob.bytes.length > largest.blob.bytes.length) largest = one;
+	}
+	return largest;
+}
+
 async function placeValue(
 	engine: Engine,
 	input: PutInput,
@@ -210,7 +226,7 @@ async function placeValue(
 	}
 	const before = base?.head.manifest.get(draft.channel);
 	const baseId = typeof before === "number" ? before : undefined;
-	const made = await engine.blobs.make(encoded, baseId);
+	const made = await engine.blobs.make(encoded, baseId, largestWritten(engine, input, draft.channel, encoded));
 	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
 	if (made === undefined) return baseId as number;
 	placed.blobs.push(made);

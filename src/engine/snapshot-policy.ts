@@ -25,6 +25,12 @@ export function shouldStoreWhole(wholeBytes: number, patchBytes: number, base: C
 	return start + base.patches + patchCost(patchBytes) >= 2 * wholeBytes;
 }
 
+/** @param patchBytes with those of {@link sourceCost}, if it has a second source */
 export function patchCost(patchBytes: number): number {
 	return patchBytes + PATCH_ROW_COST;
+}
+
+/** What a second source adds to the bytes of a patch. */
+export function sourceCost(source: Uint8Array | undefined): number {
+	return source === undefined ? 0 : source.length + PATCH_ROW_COST;
 }

@@ -8,6 +8,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	ListedBlob,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -160,12 +161,13 @@ export class MemoryStorage implements Storage {
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		const found = new Map<number, BlobRow>();
-		for (const id of ids) {
-			let blob = this.#blobs.get(id)?.row;
-			while (blob !== undefined && !found.has(blob.id)) {
-				found.set(blob.id, blob);
-				blob = blob.base === undefined ? undefined : this.#blobs.get(blob.base)?.row;
-			}
+		const open = [...ids];
+		for (let id = open.pop(); id !== undefined; id = open.pop()) {
+			const row = found.has(id) ? undefined : this.#blobs.get(id)?.row;
+			if (row === undefined) continue;
+			found.set(id, row);
+			if (row.base !== undefined) open.push(row.base);
+			if (row.source !== undefined) open.push(row.source);
 		}
 		return [...found.values()];
 	}
@@ -193,9 +195,9 @@ export class MemoryStorage implements Storage {
 		return ascending.filter((family) => family > after).slice(0, limit);
 	}
 
-	async listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
+	async listBlobs(family: number): Promise<ListedBlob[]> {
 		const blobs = [...this.#blobs.values()].filter((blob) => blob.family === family);
-		return blobs.map(({ row }) => ({ id: row.id, base: row.base, bytes: row.data.length }));
+		return blobs.map(({ row: { data, type, ...row } }) => ({ ...row, bytes: data.length }));
 	}
 
 	async totals(): Promise<StorageTotals> {

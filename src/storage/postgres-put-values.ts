@@ -57,6 +57,7 @@ export function putValues(batch: PutBatch): Values {
 		}),
 		blobIds: blobs.map(({ id }) => id),
 		blobBases: blobs.map((row) => row.base ?? null),
+		blobSources: blobs.map((row) => row.source ?? null),
 		blobTypes: blobs.map(({ type }) => text(type)),
 		blobData: data.data,
 		blobStarts: data.starts,

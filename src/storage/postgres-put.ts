@@ -233,10 +233,10 @@ function replacing(schema: string): string {
 function blobs(schema: string, { hasAdding, isAgain }: PutShape): string {
 	const isDropped = "EXISTS (SELECT FROM incoming i WHERE i.is_dropped AND i.blob = b.id)";
 	return `blobs AS (
-		INSERT INTO ${tableName(schema, "blob")} (id, family, base, type, data)
-		SELECT b.id, thread.family, b.base, b.type, substr($blobData::bytea, b.start, b.length)
-		FROM thread, unnest($blobIds::bigint[], $blobBases::bigint[], $blobTypes::text[], $blobStarts::int[],
-			$blobLengths::int[]) AS b (id, base, type, start, length)
+		INSERT INTO ${tableName(schema, "blob")} (id, family, base, source, type, data)
+		SELECT b.id, thread.family, b.base, b.source, b.type, substr($blobData::bytea, b.start, b.length)
+		FROM thread, unnest($blobIds::bigint[], $blobBases::bigint[], $blobSources::bigint[], $blobTypes::text[],
+			$blobStarts::int[], $blobLengths::int[]) AS b (id, base, source, type, start, length)
 		WHERE true ${hasAdding ? `AND NOT ${isDropped}` : ""} ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
 	)`;
 }

@@ -87,9 +87,10 @@ export function readStatement(schema: string, query: ScanQuery | undefined): Sta
 	), named (id) AS (
 		SELECT unnest(p.blobs) FROM points p UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
 	), chain AS (
-		SELECT b.id, b.base FROM named n ${find("n.id")} WHERE n.id <> ALL ($known::bigint[])
+		SELECT b.id, b.base, b.source FROM named n ${find("n.id")} WHERE n.id <> ALL ($known::bigint[])
 		UNION
-		SELECT b.id, b.base FROM chain c ${find("c.base")} WHERE c.base <> ALL ($known::bigint[])
+		SELECT b.id, b.base, b.source FROM chain c CROSS JOIN LATERAL unnest(ARRAY[c.base, c.source]) AS o (id)
+		${find("o.id")} WHERE o.id <> ALL ($known::bigint[])
 	)
 	SELECT 'c', NULL::bigint, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head
 	FROM points
@@ -97,7 +98,7 @@ export function readStatement(schema: string, query: ScanQuery | undefined): Sta
 	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value
 	FROM written
 	UNION ALL
-	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, NULL, NULL, b.data
+	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, b.source, NULL, b.data
 	FROM chain c ${find("c.id")}`);
 }
 
@@ -210,8 +211,8 @@ function writeOf([
 	return toWrite([thread, ns, id, task, generation, idx, channel, run, actor, type, blob, value]);
 }
 
-function blobOf([, , , , , , , , type, id, base, , , data]: SqlRow): BlobRow {
-	return toBlob([id, base, type, data]);
+function blobOf([, , , , , , , , type, id, base, source, , data]: SqlRow): BlobRow {
+	return toBlob([id, base, source, type, data]);
 }
 
 function baseOf([, , thread, ns, id, channel, , , , , , , , data]: SqlRow): DeltaBaseRow {

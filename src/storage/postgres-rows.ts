@@ -76,8 +76,14 @@ export function toBase([threadId, ns, id, channel, data]: SqlRow): DeltaBaseRow 
 	};
 }
 
-export function toBlob([id, base, type, data]: SqlRow): BlobRow {
-	return { id: Number(id), base: maybeNumber(base), type: maybeText(type), data: bytes(data) };
+export function toBlob([id, base, source, type, data]: SqlRow): BlobRow {
+	return {
+		id: Number(id),
+		base: maybeNumber(base),
+		source: maybeNumber(source),
+		type: maybeText(type),
+		data: bytes(data),
+	};
 }
 
 export function toThread([threadId, family, stamp, createdAt, updatedAt, checkpoints, head]: SqlRow): ThreadRow {

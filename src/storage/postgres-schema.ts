@@ -67,6 +67,7 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		id bigint PRIMARY KEY,
 		family bigint NOT NULL,
 		base bigint,
+		source bigint,
 		type text COLLATE "C",
 		data bytea NOT NULL
 	) WITH (${SETTLED});

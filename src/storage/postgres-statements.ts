@@ -54,12 +54,13 @@ export function statementsOn(schema: string) {
 		getThreadBases: `SELECT ${BASE} FROM ${bases} WHERE t.thread_id = $thread`,
 
 		getBlobs: `WITH RECURSIVE chain AS (
-				SELECT b.id, b.base FROM ${blob} b WHERE b.id = ANY ($ids::bigint[])
+				SELECT b.id, b.base, b.source FROM ${blob} b WHERE b.id = ANY ($ids::bigint[])
 				UNION
-				SELECT b.id, b.base FROM chain c CROSS JOIN LATERAL (SELECT * FROM ${blob} b WHERE b.id = c.base OFFSET 0) b
-			) SELECT b.id, b.base, b.type, b.data
+				SELECT b.id, b.base, b.source FROM chain c
+				CROSS JOIN LATERAL (SELECT * FROM ${blob} b WHERE b.id IN (c.base, c.source) OFFSET 0) b
+			) SELECT b.id, b.base, b.source, b.type, b.data
 			FROM chain c CROSS JOIN LATERAL (SELECT * FROM ${blob} b WHERE b.id = c.id OFFSET 0) b`,
-		listBlobs: `SELECT id, base, octet_length(data) FROM ${blob} WHERE family = $family`,
+		listBlobs: `SELECT id, base, source, octet_length(data) FROM ${blob} WHERE family = $family`,
 		/** Jumps from one family to the next, as long as there are. */
 		listFamilies: `WITH RECURSIVE found AS (
 				SELECT 1 AS depth, (SELECT min(family) FROM ${blob} WHERE family > $after::bigint) AS family

@@ -38,6 +38,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	ListedBlob,
 	PathReading,
 	PutBatch,
 	PutResult,
@@ -176,11 +177,12 @@ export class PostgresStorage implements Storage {
 		return (await this.#query(this.#sql.listFamilies, { limit, after })).map(([family]) => Number(family));
 	}
 
-	async listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
+	async listBlobs(family: number): Promise<ListedBlob[]> {
 		const rows = await this.#query(this.#sql.listBlobs, { family });
-		return rows.map(([id, base, bytes]) => ({
+		return rows.map(([id, base, source, bytes]) => ({
 			id: Number(id),
 			base: base === null ? undefined : Number(base),
+			source: source === null ? undefined : Number(source),
 			bytes: Number(bytes),
 		}));
 	}

@@ -8,6 +8,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	ListedBlob,
 	NewWrite,
 	PathReading,
 	PutBatch,
@@ -123,7 +124,7 @@ export class SealedStorage implements Storage {
 		return this.#inner.listFamilies(limit, after);
 	}
 
-	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
+	listBlobs(family: number): Promise<ListedBlob[]> {
 		return this.#inner.listBlobs(family);
 	}
 
@@ -402,8 +403,9 @@ function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {
 }
 
 /** Blobs belong to no thread. */
-function blobIdentity({ id, base, type }: Omit<BlobRow, "data">): Identity {
-	return () => identify("blob", id, base ?? null, type ?? null);
+function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identity {
+	const parts = ["blob", id, base ?? null, type ?? null];
+	return () => identify(...(source === undefined ? parts : [...parts, source]));
 }
 
 /** The parts as a JSON array. */

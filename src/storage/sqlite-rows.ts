@@ -41,6 +41,14 @@ interface SqlWrite {
 	value: StoredValue;
 }
 
+interface SqlBlob {
+	id: number;
+	base: number | null;
+	source: number | null;
+	type: string | null;
+	data: Uint8Array;
+}
+
 export interface SqlThread {
 	pk: number;
 	thread_id: string;
@@ -195,8 +203,8 @@ export function toBase(row: unknown): DeltaBaseRow {
 
 export function toBlob(row: unknown): BlobRow | undefined {
 	if (row === undefined) return undefined;
-	const { id, base, type, data } = row as { id: number; base: number | null; type: string | null; data: Uint8Array };
-	return { id, base: base ?? undefined, type: type ?? undefined, data };
+	const { id, base, source, type, data } = row as SqlBlob;
+	return { id, base: base ?? undefined, source: source ?? undefined, type: type ?? undefined, data };
 }
 
 export function toThread(row: unknown): ThreadRow {

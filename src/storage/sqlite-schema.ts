@@ -38,6 +38,7 @@ const MIGRATIONS: readonly string[] = [
 		id INTEGER PRIMARY KEY,
 		family INTEGER NOT NULL,
 		base INTEGER,
+		source INTEGER,
 		type TEXT,
 		data BLOB NOT NULL
 	) STRICT;

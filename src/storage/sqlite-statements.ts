@@ -64,9 +64,9 @@ const SQL = {
 		WHERE thread = ? AND ns = ? AND checkpoint = ?`,
 	copyAllBases: "INSERT INTO delta_base SELECT ?, ns, checkpoint, channel, data FROM delta_base WHERE thread = ?",
 
-	getBlob: "SELECT id, base, type, data FROM delta_blob WHERE id = ?",
-	insertBlob: "INSERT INTO delta_blob (id, family, base, type, data) VALUES (?, ?, ?, ?, ?)",
-	listBlobs: "SELECT id, base, length(data) AS bytes FROM delta_blob WHERE family = ?",
+	getBlob: "SELECT id, base, source, type, data FROM delta_blob WHERE id = ?",
+	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, data) VALUES (?, ?, ?, ?, ?, ?)",
+	listBlobs: "SELECT id, base, source, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 

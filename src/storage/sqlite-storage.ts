@@ -25,6 +25,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	ListedBlob,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -178,14 +179,13 @@ export class SqliteStorage implements Storage {
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		return this.#connection.read((sql) => {
 			const found = new Map<number, BlobRow>();
-			for (const start of ids) {
-				let id: number | undefined = start;
-				while (id !== undefined && !found.has(id)) {
-					const row = toBlob(sql.getBlob.get(id));
-					if (row === undefined) break;
-					found.set(id, row);
-					id = row.base;
-				}
+			const open = [...ids];
+			for (let id = open.pop(); id !== undefined; id = open.pop()) {
+				const row = found.has(id) ? undefined : toBlob(sql.getBlob.get(id));
+				if (row === undefined) continue;
+				found.set(id, row);
+				if (row.base !== undefined) open.push(row.base);
+				if (row.source !== undefined) open.push(row.source);
 			}
 			return [...found.values()];
 		});
@@ -215,10 +215,14 @@ export class SqliteStorage implements Storage {
 		);
 	}
 
-	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]> {
-		type Row = { id: number; base: number | null; bytes: number };
+	listBlobs(family: number): Promise<ListedBlob[]> {
+		type Row = { id: number; base: number | null; source: number | null; bytes: number };
 		return this.#connection.read((sql) =>
-			(sql.listBlobs.all(family) as Row[]).map((row) => ({ ...row, base: row.base ?? undefined })),
+			(sql.listBlobs.all(family) as Row[]).map((row) => ({
+				...row,
+				base: row.base ?? undefined,
+				source: row.source ?? undefined,
+			})),
 		);
 	}
 
@@ -246,8 +250,8 @@ export class SqliteStorage implements Storage {
 				checkHead(batch.checkpoint, toCheckpoint(sql.getLatest.get(threadId, ns)), isStored);
 			}
 			const dropped = putWrites(sql, thread.pk, batch.writes);
-			for (const { id, base, type, data } of batch.blobs)
-				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, type ?? null, data);
+			for (const { id, base, source, type, data } of batch.blobs)
+				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, source ?? null, type ?? null, data);
 			for (const row of batch.deltaBases ?? []) putBase(sql, thread.pk, row);
 			const { checkpoint, fresh, now } = batch;
 			const stamp = checkpoint === undefined ? thread.stamp : putCheckpoint(sql, thread, checkpoint, fresh, now);

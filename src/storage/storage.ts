@@ -24,9 +24,16 @@ export interface FoundCheckpoint extends CheckpointRow {
 export interface BlobRow {
 	readonly id: number;
 	readonly base: number | undefined;
+	/** Another blob that a patch takes bytes of, see `engine/byte-delta.ts`. */
+	readonly source: number | undefined;
 	/** Tag of a custom serializer. */
 	readonly type: string | undefined;
 	readonly data: Uint8Array;
+}
+
+/** A blob without its bytes. */
+export interface ListedBlob extends Omit<BlobRow, "data" | "type"> {
+	readonly bytes: number;
 }
 
 /** Bytes in the row itself, or the id of a blob. */
@@ -264,7 +271,7 @@ export interface Storage {
 	/** Families that have blobs, with or without threads, by ascending number after the given one. */
 	listFamilies(limit: number, after: number | undefined): Promise<number[]>;
 	/** Every blob of a family without its bytes. */
-	listBlobs(family: number): Promise<{ id: number; base: number | undefined; bytes: number }[]>;
+	listBlobs(family: number): Promise<ListedBlob[]>;
 	totals(): Promise<StorageTotals>;
 
 	put(batch: PutBatch): Promise<PutResult | undefined>;

@@ -221,7 +221,7 @@ export function makeVectors(): Record<"values" | "heads" | "bases" | "patches" |
 		values: mapValues(VALUES, (create) => codec.encode(create()).bytes),
 		heads: mapValues(HEADS, packHead),
 		bases: mapValues(BASES, packHistory),
-		patches: mapValues(PATCHES, ([base, next]) => diffBytes(bytes(base), bytes(next))),
+		patches: mapValues(PATCHES, ([base, next]) => diffBytes(bytes(base), bytes(next)).patch),
 		envelopes: mapValues(ENVELOPES, (envelope) => {
 			const sealer = new Sealer(envelope.options);
 			return sealer.sealValue(envelope.content, identityOf(envelope)) as Uint8Array;

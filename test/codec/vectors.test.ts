@@ -46,7 +46,7 @@ describe("the stored bytes", () => {
 
 	it.each(Object.entries(PATCHES))("of patches are read as ever: %s", (name, [base, next]) => {
 		const [from, patch] = [new TextEncoder().encode(base), stored("patches", name)];
-		for (const result of [applyPatches(from, [patch]), readPatch(from, patch)])
+		for (const result of [applyPatches(from, [{ patch }]), readPatch(from, patch)])
 			expect(Buffer.from(result).toString()).toBe(next);
 	});
 

@@ -78,6 +78,35 @@ export function blobRules(test: StorageTest): void {
 		assertSameRows((await scene.storage.getBlobs([id + 4])).map(plainBlob), blobs.slice(4));
 	});
 
+	test("BLOB-SOURCES: a blob comes with what else it takes bytes of, with all that is built on, each once", async (scene) => {
+		const id = await scene.storage.reserveIds(6);
+		const blobs = [
+			blob(id, "0"),
+			blob(id + 1, "1"),
+			blob(id + 2, "2", id + 1),
+			blob(id + 3, "3", id, undefined, id + 2),
+			blob(id + 4, "4", id + 3, undefined, id + 5),
+			blob(id + 5, "5", undefined, undefined, id + 4),
+		];
+		await putBlobs(scene, blobs);
+		assertSameRows((await scene.storage.getBlobs([id + 3])).map(plainBlob), blobs.slice(0, 4));
+		assertSameRows((await scene.storage.getBlobs([id + 5])).map(plainBlob), blobs);
+	});
+
+	test("BLOB-SOURCES: are listed with the blobs of a family", async (scene) => {
+		const id = await scene.storage.reserveIds(2);
+		await putBlobs(scene, [blob(id, "0"), blob(id + 1, "one", id, undefined, id)]);
+		const family = (await scene.storage.getThread("thread"))?.family as number;
+		const listed = await scene.storage.listBlobs(family);
+		assert.deepEqual(
+			listed.map(({ id, base, source }) => ({ id, base, source })).sort((a, b) => a.id - b.id),
+			[
+				{ id, base: undefined, source: undefined },
+				{ id: id + 1, base: id, source: id },
+			],
+		);
+	});
+
 	test("BLOB-BASES: a chain of 1,000 comes whole", async (scene) => {
 		const first = await scene.storage.reserveIds(1_000);
 		const blobs = Array.from({ length: 1_000 }, (_, n) => blob(first + n, `${n}`, n === 0 ? undefined : first + n - 1));

@@ -123,7 +123,7 @@ export class NaiveStorage {
 		for (const id of found) {
 			const blob = this.#blobs.find((one) => one.id === id);
 			if (blob === undefined) found.delete(id);
-			else if (blob.base !== undefined) found.add(blob.base);
+			else for (const other of [blob.base, blob.source]) if (other !== undefined) found.add(other);
 		}
 		return [...found].map((id) => ({ id }));
 	}

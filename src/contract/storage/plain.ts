@@ -16,8 +16,8 @@ export function plainBase({ threadId, ns, id, channel, data }: DeltaBaseRow) {
 	return { threadId, ns, id, channel, data: plainBytes(data) };
 }
 
-export function plainBlob({ id, base, type, data }: BlobRow) {
-	return { id, base, type, data: plainBytes(data) };
+export function plainBlob({ id, base, source, type, data }: BlobRow) {
+	return { id, base, source, type, data: plainBytes(data) };
 }
 
 export function plainKey({ threadId, ns, id }: CheckpointKey) {

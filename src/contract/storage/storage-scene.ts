@@ -54,8 +54,8 @@ export function write(id: string, taskId: string, idx: number, fields: Partial<T
 	return { ...place, channel: "channel", runId: undefined, actor: undefined, type: undefined, value, ...fields };
 }
 
-export function blob(id: number, content: string | Uint8Array, base?: number, type?: string): BlobRow {
-	return { id, base, type, data: typeof content === "string" ? bytes(content) : content };
+export function blob(id: number, content: string | Uint8Array, base?: number, type?: string, source?: number): BlobRow {
+	return { id, base, source, type, data: typeof content === "string" ? bytes(content) : content };
 }
 
 export function deltaBase(
