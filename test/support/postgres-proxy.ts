@@ -1,7 +1,8 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 /** What the proxy does with the next statements, one after the other. */
-type Fault =
+export type Fault =
+	| "none"
 	/** The connection is cut before the server hears of the statement. */
 	| "lose request"
 	/** The connection is cut after the server has done it and before the client hears of that. */
@@ -43,9 +44,9 @@ export class PostgresProxy {
 		return this.roundTrips - before;
 	}
 
-	/** Faults for the next statements, whichever connection they come on. */
-	plan(...faults: Fault[]): void {
-		this.#faults.push(...faults);
+	/** Faults for the next statements, whichever connection they come on. Answers how many of an earlier plan were left. */
+	plan(...faults: Fault[]): number {
+		return this.#faults.splice(0, this.#faults.length, ...faults).length;
 	}
 
 	/** Cuts every connection, as a server that dies. */
@@ -61,6 +62,7 @@ export class PostgresProxy {
 	#serve(client: Socket): void {
 		const server = connect(this.#target.port, this.#target.host);
 		let isOpen = false;
+		let isAsked = false;
 		let fault: Fault | undefined;
 		const end = () => {
 			client.destroy();
@@ -70,6 +72,7 @@ export class PostgresProxy {
 			if (type !== "Z") return;
 			if (isOpen) this.roundTrips++;
 			isOpen = true;
+			isAsked = false;
 		});
 		for (const socket of [client, server]) {
 			this.#sockets.add(socket);
@@ -81,7 +84,9 @@ export class PostgresProxy {
 			});
 		}
 		client.on("data", (bytes) => {
-			if (isOpen) fault ??= this.#faults.shift();
+			// One statement is sent in one piece, and a new one after the last was answered.
+			if (isOpen && !isAsked) fault = this.#faults.shift();
+			isAsked = isOpen;
 			if (fault === "lose request") return end();
 			server.write(bytes);
 		});
