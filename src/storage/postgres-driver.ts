@@ -21,7 +21,9 @@ export interface PostgresQuery {
 export interface PostgresPool {
 	connect(): Promise<PostgresClient>;
 	on(event: "error", listener: (error: Error) => void): unknown;
+	on(event: "connect", listener: (client: Pick<PostgresClient, "on">) => void): unknown;
 	listenerCount(event: "error"): number;
+	listeners(event: "connect"): unknown[];
 	end(): Promise<void>;
 }
 

@@ -118,8 +118,7 @@ export class PostgresSession {
 		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 		if (this.#pool === undefined) {
 			this.#pool = this.#open();
-			// Tells of connections that broke while nobody used them. Without a listener that would end the process.
-			if (this.#pool.listenerCount("error") === 0) this.#pool.on("error", ignore);
+			keepQuiet(this.#pool);
 		}
 		const acquired = this.#pool.connect();
 		const giveBack = (client: PostgresClient) => client.release();
@@ -142,6 +141,19 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
 const RAW = { getTypeParser: () => (text: string) => text };
+
+/**
+ * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if
+ * nobody listened. The statement that meets them has its own.
+ */
+function keepQuiet(pool: PostgresPool): void {
+	if (pool.listenerCount("error") === 0) pool.on("error", ignore);
+	if (!pool.listeners("connect").includes(keepClientQuiet)) pool.on("connect", keepClientQuiet);
+}
+
+function keepClientQuiet(client: Pick<PostgresClient, "on">): void {
+	client.on("error", ignore);
+}
 
 function ignore(): void {}
 

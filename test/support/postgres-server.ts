@@ -45,16 +45,27 @@ export class PostgresServer {
 		return server;
 	}
 
-	/** Ends every process of the server at once, without a chance to write anything more. */
-	async crash(): Promise<void> {
+	/**
+	 * Ends the server as no operator would, and starts it again.
+	 *
+	 * @param how all its processes at once; the one that watches over the others; or one that works for a client, upon
+	 * which the server ends all others by itself and recovers
+	 */
+	async crash(how: "all" | "parent" | "worker"): Promise<void> {
 		const pid = await this.#pid();
-		process.kill(pid, "SIGQUIT");
+		// Elsewhere there is no simple way to find a child.
+		if (how === "worker" && process.platform === "linux") return killOneChild(pid);
+		process.kill(pid, how === "parent" ? "SIGKILL" : "SIGQUIT");
 		while (isAlive(pid)) await setTimeout(5);
-	}
-
-	/** Starts it again after a crash. */
-	async restart(): Promise<void> {
-		await this.#server.start();
+		for (let attempt = 1; ; attempt++) {
+			try {
+				return await this.#server.start();
+			} catch (error) {
+				// Processes that the dead one left behind may take a moment to notice.
+				if (attempt === 50) throw error;
+				await setTimeout(50);
+			}
+		}
 	}
 
 	async stop(): Promise<void> {
@@ -65,6 +76,12 @@ export class PostgresServer {
 	async #pid(): Promise<number> {
 		return Number((await readFile(join(this.#folder, "postmaster.pid"), "utf8")).split("\n")[0]);
 	}
+}
+
+/** Kills the child that was started last, most likely one that works for a client. */
+async function killOneChild(pid: number): Promise<void> {
+	const children = (await readFile(`/proc/${pid}/task/${pid}/children`, "utf8")).trim().split(" ");
+	process.kill(Number(children.at(-1)), "SIGKILL");
 }
 
 function isAlive(pid: number): boolean {
