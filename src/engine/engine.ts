@@ -20,6 +20,8 @@ const VIEW_WEIGHT = 4;
 const MOST_NAMESPACES = 10_000;
 /** Rows of the largest page of a scan. */
 export const LARGEST_PAGE = 64;
+/** Rows of a page where all are wanted: a backend may have to sort them for each page. */
+const ROWS_AT_ONCE = 1024;
 /**
  * How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. So often in a
  * row it is no coincidence.
@@ -107,7 +109,12 @@ export class Engine {
 
 	/** Every row of a thread or namespace, in the order of a scan. */
 	async *scanAll(where: { threadId?: string | undefined; ns?: string | undefined }): AsyncGenerator<FoundCheckpoint> {
-		for await (const page of this.scanPages(where)) yield* page;
+		for (let after: FoundCheckpoint | undefined; ; ) {
+			const page = await this.storage.scan({ ...where, after, limit: ROWS_AT_ONCE });
+			yield* page;
+			if (page.length < ROWS_AT_ONCE) return;
+			after = page.at(-1);
+		}
 	}
 
 	/** The checkpoint as this process saw it last. */

@@ -110,7 +110,10 @@ async function deltaChannels(
 	const seen = new Set<FoundCheckpoint>();
 	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
 		seen.add(at);
-		for (const channel of Object.keys(unpackRow(at).versions)) names.add(channel);
+		const { versions, origin } = unpackRow(at);
+		for (const channel of Object.keys(versions)) names.add(channel);
+		// None of its ancestors has a channel that is rebuilt from writes.
+		if (origin === undefined) break;
 		const counters = await countersOf(engine, at);
 		for (const channel of counters) names.add(channel);
 		// Updates carry no counters; the nearest ancestor that does has them all.
