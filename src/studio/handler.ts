@@ -11,7 +11,6 @@ import { stateRoutes } from "./routes/state-routes.ts";
 import { storeRoutes } from "./routes/store-routes.ts";
 import { threadRoutes } from "./routes/thread-routes.ts";
 import { Access } from "./security/access.ts";
-import { readLimits } from "./security/limits.ts";
 import { Origins } from "./security/origins.ts";
 import { Studio } from "./studio.ts";
 
@@ -21,6 +20,15 @@ export interface StudioHandler {
 	/** Stops all runs, waits until what they did is stored, and takes no more. Savers stay open. */
 	close(): Promise<void>;
 }
+
+const router = new Router([
+	...metaRoutes,
+	...assistantRoutes,
+	...runRoutes,
+	...threadRoutes,
+	...stateRoutes,
+	...storeRoutes,
+]);
 
 /** The status of an answer to a request that a saver refused. */
 const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
@@ -49,23 +57,13 @@ export function createStudioHandler(options: StudioOptions): StudioHandler {
 		throw new CheckpointError("INVALID_OPTION", "`graphs` is empty: pass { graphs: { agent: graph } }.");
 	const { authorize, readOnly = false } = options;
 	const basePath = readBasePath(options.basePath);
-	const { bodyBytes } = readLimits(options.limits);
 	const origins = new Origins(options.allowOrigins);
 	const studio = new Studio(options);
-	const router = new Router([
-		...metaRoutes(),
-		...assistantRoutes(studio),
-		...runRoutes(studio),
-		...threadRoutes(studio),
-		...stateRoutes(studio),
-		...storeRoutes(studio),
-	]);
-
 	async function answer(request: Request): Promise<Response> {
 		const { route, params } = router.match(request.method, pathIn(request, basePath));
 		const access = await Access.of(request, authorize);
 		if (readOnly && !(route.isRead ?? route.method === "GET")) throw new HttpError(403, "This server is read-only.");
-		return route.handle(new Call(request, params, access, bodyBytes));
+		return route.handle(new Call(request, studio, access, params));
 	}
 
 	async function handle(request: Request): Promise<Response> {

@@ -74,8 +74,8 @@ export function toNodeListener(
 		const gone = new AbortController();
 		outgoing.once("close", () => gone.abort());
 		const request = toRequest(incoming, gone.signal);
-		const response = request === undefined ? new Response("Bad Request", { status: 400 }) : await handler(request);
-		await send(response, outgoing);
+		const response = request === undefined ? new Response("Bad Request", { status: 400 }) : handler(request);
+		await send(await response, outgoing);
 	};
 }
 

@@ -2,7 +2,7 @@ import { Assistants } from "./graphs/assistants.ts";
 import { Graphs } from "./graphs/graphs.ts";
 import type { StudioOptions } from "./options.ts";
 import { Runs } from "./runs/runs.ts";
-import { readLimits } from "./security/limits.ts";
+import { type Limits, readLimits } from "./security/limits.ts";
 import { States } from "./states/states.ts";
 import { ThreadDescription } from "./threads/describe.ts";
 import { type FoundThread, Threads } from "./threads/threads.ts";
@@ -14,13 +14,15 @@ export class Studio {
 	readonly threads: Threads;
 	readonly states: States;
 	readonly runs: Runs;
+	readonly limits: Required<Limits>;
 
 	constructor({ graphs, checkpointer, store, limits }: StudioOptions) {
+		this.limits = readLimits(limits);
 		this.graphs = new Graphs(graphs, { checkpointer, store });
 		this.assistants = new Assistants(this.graphs);
 		this.threads = new Threads(this.graphs);
 		this.states = new States(this.graphs, this.threads);
-		this.runs = new Runs(this.graphs, this.threads, readLimits(limits));
+		this.runs = new Runs(this.graphs, this.threads, this.limits);
 	}
 
 	describe(thread: FoundThread): ThreadDescription {

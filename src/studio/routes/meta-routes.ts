@@ -7,13 +7,14 @@ import type { Route } from "../http/router.ts";
 const API_VERSION = "1.5.1";
 
 /** Whether the server is there, and what it can do. */
-export function metaRoutes(): Route<Call>[] {
+export const metaRoutes: Route<Call>[] = [
+	{ method: "GET", path: "/ok", handle: () => json({ ok: true }) },
+	{ method: "GET", path: "/info", handle: showInfo },
+];
+
+function showInfo(): Response {
 	const flags = { assistants: true, crons: false, langsmith: false, langsmith_tracing_replicas: true };
-	const info = { version: API_VERSION, langgraph_js_version: langgraphVersion(), context: "js", flags };
-	return [
-		{ method: "GET", path: "/ok", handle: () => json({ ok: true }) },
-		{ method: "GET", path: "/info", handle: () => json(info) },
-	];
+	return json({ version: API_VERSION, langgraph_js_version: langgraphVersion(), context: "js", flags });
 }
 
 function langgraphVersion(): string | undefined {

@@ -4,76 +4,61 @@ import { HttpError } from "../http/http-error.ts";
 import { json } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
 import { readCheckpoint } from "../states/read-checkpoint.ts";
-import type { Studio } from "../studio.ts";
 
 /** The states of threads: the newest, a past one, all of them; changed and forked. */
-export function stateRoutes({ threads, runs, states }: Studio): Route<Call>[] {
-	return [
-		{
-			method: "GET",
-			path: "/threads/:thread_id/state",
-			handle: async (call) => {
-				const thread = await threads.mustFind(call.threadId);
-				return json(await states.get(thread, {}, readFlag(call.query, "subgraphs")));
-			},
-		},
-		{
-			method: "POST",
-			path: "/threads/:thread_id/state/checkpoint",
-			isRead: true,
-			handle: async (call) => {
-				const thread = await threads.mustFind(call.threadId);
-				const fields = await call.fields();
-				const withSubgraphs = [true, "true", "1"].includes(fields.get("subgraphs") as string | boolean);
-				return json(await states.get(thread, readCheckpoint(fields), withSubgraphs));
-			},
-		},
-		{
-			method: "GET",
-			path: "/threads/:thread_id/state/:checkpoint_id",
-			handle: async (call) => {
-				const thread = await threads.mustFind(call.threadId);
-				const { checkpoint_id } = call.params;
-				return json(await states.get(thread, { checkpoint_id }, readFlag(call.query, "subgraphs")));
-			},
-		},
-		{
-			method: "POST",
-			path: "/threads/:thread_id/state",
-			handle: async (call) => {
-				const { threadId } = call;
-				const fields = await call.fields();
-				const values = fields.get("values") ?? null;
-				const checkpoint = await runs.whileIdle(threadId, async () => {
-					const thread = await threads.mustFind(threadId);
-					return states.update(thread, readCheckpoint(fields), values, fields.text("as_node"));
-				});
-				return json({ checkpoint, configurable: checkpoint });
-			},
-		},
-		{
-			method: "GET",
-			path: "/threads/:thread_id/history",
-			handle: async (call) => {
-				const thread = await threads.mustFind(call.threadId);
-				const limit = readInteger(call.query, "limit", 10);
-				const before = call.query.get("before") ?? undefined;
-				return json(await states.history(thread, {}, { limit, before, metadata: undefined }));
-			},
-		},
-		{
-			method: "POST",
-			path: "/threads/:thread_id/history",
-			isRead: true,
-			handle: async (call) => {
-				const thread = await threads.mustFind(call.threadId);
-				const fields = await call.fields();
-				const limit = fields.integer("limit", 0, Number.MAX_SAFE_INTEGER) ?? 10;
-				const query = { limit, before: readBefore(fields.get("before")), metadata: fields.record("metadata") };
-				return json(await states.history(thread, readCheckpoint(fields), query));
-			},
-		},
-	];
+export const stateRoutes: Route<Call>[] = [
+	{ method: "GET", path: "/threads/:thread_id/state", handle: showNewest },
+	{ method: "POST", path: "/threads/:thread_id/state/checkpoint", isRead: true, handle: showAtCheckpoint },
+	{ method: "GET", path: "/threads/:thread_id/state/:checkpoint_id", handle: showById },
+	{ method: "POST", path: "/threads/:thread_id/state", handle: updateState },
+	{ method: "GET", path: "/threads/:thread_id/history", handle: showHistory },
+	{ method: "POST", path: "/threads/:thread_id/history", isRead: true, handle: searchHistory },
+];
+
+async function showNewest(call: Call): Promise<Response> {
+	const thread = await call.studio.threads.mustFind(call.threadId);
+	return json(await call.studio.states.get(thread, {}, readFlag(call.query, "subgraphs")));
+}
+
+async function showById(call: Call): Promise<Response> {
+	const thread = await call.studio.threads.mustFind(call.threadId);
+	const checkpoint = { checkpoint_id: call.param("checkpoint_id") };
+	return json(await call.studio.states.get(thread, checkpoint, readFlag(call.query, "subgraphs")));
+}
+
+async function showAtCheckpoint(call: Call): Promise<Response> {
+	const thread = await call.studio.threads.mustFind(call.threadId);
+	const fields = await call.fields();
+	const withSubgraphs = [true, "true", "1"].includes(fields.get("subgraphs") as string | boolean);
+	return json(await call.studio.states.get(thread, readCheckpoint(fields), withSubgraphs));
+}
+
+async function updateState(call: Call): Promise<Response> {
+	const { threadId } = call;
+	const { threads, runs, states } = call.studio;
+	const fields = await call.fields();
+	const values = fields.get("values") ?? null;
+	const asNode = fields.text("as_node");
+	const from = readCheckpoint(fields);
+	const checkpoint = await runs.whileIdle(threadId, async () =>
+		states.update(await threads.mustFind(threadId), from, values, asNode),
+	);
+	return json({ checkpoint, configurable: checkpoint });
+}
+
+async function showHistory(call: Call): Promise<Response> {
+	const thread = await call.studio.threads.mustFind(call.threadId);
+	const limit = readInteger(call.query, "limit", 10);
+	const before = call.query.get("before") ?? undefined;
+	return json(await call.studio.states.history(thread, {}, { limit, before, metadata: undefined }));
+}
+
+async function searchHistory(call: Call): Promise<Response> {
+	const thread = await call.studio.threads.mustFind(call.threadId);
+	const fields = await call.fields();
+	const limit = fields.integer("limit", 0, Number.MAX_SAFE_INTEGER) ?? 10;
+	const query = { limit, before: readBefore(fields.get("before")), metadata: fields.record("metadata") };
+	return json(await call.studio.states.history(thread, readCheckpoint(fields), query));
 }
 
 /** A checkpoint's id, as text or in a config. */

@@ -56,7 +56,7 @@ export class Runs {
 		const graphId = this.#mustFindGraph(request);
 		this.#checkRoom();
 		// Of two runs that are asked for at once, one sees the other.
-		return this.#turns.take(threadId, async () => {
+		return this.inTurn(threadId, async () => {
 			const before = this.#schedule.of(threadId);
 			if (before.length > 0 && request.strategy === "reject")
 				throw new HttpError(
@@ -90,9 +90,14 @@ export class Runs {
 		return run;
 	}
 
-	/** Does something to a thread while no run can be started on it. Refused if one is under way. */
+	/** Does something to a thread while no run can be started on it. */
+	inTurn<T>(threadId: string, work: () => Promise<T>): Promise<T> {
+		return this.#turns.take(threadId, work);
+	}
+
+	/** The same, but refused if a run is under way. */
 	whileIdle<T>(threadId: string, work: () => Promise<T>): Promise<T> {
-		return this.#turns.take(threadId, async () => {
+		return this.inTurn(threadId, async () => {
 			if (this.isBusy(threadId)) throw new HttpError(409, "Thread is busy");
 			return work();
 		});
@@ -100,7 +105,7 @@ export class Runs {
 
 	/** Stops all runs of a thread, and does something to it while none can be started. */
 	afterStopping<T>(threadId: string, work: () => Promise<T>): Promise<T> {
-		return this.#turns.take(threadId, async () => {
+		return this.inTurn(threadId, async () => {
 			await stop(this.#schedule.of(threadId));
 			return work();
 		});

@@ -27,10 +27,14 @@ export function readThreadQuery(fields: Fields): ThreadQuery {
 	};
 }
 
+/** Whether there may be threads that a search does not find, of those that it looks at. */
+export function isFiltered({ status, metadata, values }: ThreadQuery): boolean {
+	return status !== undefined || metadata !== undefined || values !== undefined;
+}
+
 /** Whether a search finds a thread. What is cheap to know is looked at first. */
 export async function matches(thread: ThreadDescription, query: ThreadQuery): Promise<boolean> {
-	const { ids, status, metadata, values } = query;
-	if (ids !== undefined && !ids.has(thread.thread.threadId)) return false;
+	const { status, metadata, values } = query;
 	if (metadata !== undefined && !contains((await thread.record()).metadata, metadata)) return false;
 	if (status !== undefined && (await thread.status()) !== status) return false;
 	return values === undefined || contains((await thread.state())?.values, values);
