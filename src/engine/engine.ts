@@ -9,13 +9,13 @@ import { Lru } from "./lru.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 
 /** Share of the cache that parsed checkpoint rows may take, the rest being for the bytes of values. */
-const VIEW_SHARE = 8;
+const VIEW_SHARE = 4;
 /** Share that histories of delta channels may take. */
 const LINK_SHARE = 4;
 /** Share that pending writes may take. */
 const WRITTEN_SHARE = 4;
-/** A parsed row is about this many times the size of its bytes. */
-const VIEW_WEIGHT = 4;
+/** What a parsed row takes besides its bytes, about. */
+const VIEW_BYTES = 1000;
 /** Namespaces of which it is remembered what was seen last. */
 const MOST_NAMESPACES = 10_000;
 /** Rows of the largest page of a scan. */
@@ -129,7 +129,7 @@ export class Engine {
 
 	/** @param bytes size of the row that the view was parsed from */
 	keepView(key: CheckpointKey, view: View, bytes: number): void {
-		this.#views.set(cacheKey(key), view, bytes * VIEW_WEIGHT);
+		this.#views.set(cacheKey(key), view, bytes + VIEW_BYTES);
 		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ ...key, id: "" }), key.id, 1);
 	}
 
