@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { chown, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
@@ -41,6 +41,22 @@ export class PostgresServer {
 	static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
 		const server = new PostgresServer(await mkdtemp(join(tmpdir(), "postgres-")), await findFreePort(), settings);
 		await server.#server.initialise();
+		await server.#server.start();
+		return server;
+	}
+
+	/** One that talks to nobody in clear. */
+	static async startEncrypted(key: string, certificate: string): Promise<PostgresServer> {
+		const server = new PostgresServer(await mkdtemp(join(tmpdir(), "postgres-")), await findFreePort(), { ssl: "on" });
+		await server.#server.initialise();
+		const folder = server.#folder;
+		const { uid, gid } = await stat(folder);
+		for (const [name, content] of Object.entries({ "server.key": key, "server.crt": certificate })) {
+			await writeFile(join(folder, name), content, { mode: 0o600 });
+			await chown(join(folder, name), uid, gid);
+		}
+		const rules = join(folder, "pg_hba.conf");
+		await writeFile(rules, (await readFile(rules, "utf8")).replace(/^host\b/gm, "hostssl"));
 		await server.#server.start();
 		return server;
 	}

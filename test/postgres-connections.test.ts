@@ -1,0 +1,153 @@
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Annotation, START, StateGraph } from "@langchain/langgraph";
+import fc from "fast-check";
+import pg from "pg";
+import { PostgresSaver } from "../src/postgres.ts";
+import { histories, runHistory } from "./support/histories.ts";
+import { newSchema, openStorage, postgresUrl } from "./support/postgres.ts";
+import { PostgresPooler } from "./support/postgres-pooler.ts";
+import { PostgresServer } from "./support/postgres-server.ts";
+import { inTemporaryFolder, root } from "./support/run-node.ts";
+import { makeCertificate } from "./support/self-signed.ts";
+
+const State = Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }) });
+
+/** Runs a graph a few times in each of some threads, all threads at once. */
+async function runGraphs(checkpointer: PostgresSaver): Promise<void> {
+	const graph = new StateGraph(State)
+		.addNode("step", ({ log }) => ({ log: [`step ${log.length} ${"x".repeat(600)}`] }))
+		.addEdge(START, "step")
+		.compile({ checkpointer });
+	const runs = ["a", "b", "c", "d", "e", "f"].map(async (thread_id) => {
+		const config = { configurable: { thread_id } };
+		for (let turn = 0; turn < 4; turn++) await graph.invoke({ log: [`${thread_id} ${turn}`] }, config);
+		const { log } = (await graph.getState(config)).values;
+		expect(log.filter((_: string, at: number) => at % 2 === 0)).toEqual(
+			[0, 1, 2, 3].map((turn) => `${thread_id} ${turn}`),
+		);
+	});
+	await Promise.all(runs);
+	await checkpointer.prune(["a", "b"]);
+	expect((await graph.getState({ configurable: { thread_id: "a" } })).values.log).toHaveLength(8);
+	expect((await checkpointer.listThreads()).threads).toHaveLength(6);
+}
+
+describe("PostgresSaver", () => {
+	it.each([
+		["finds out by itself that statements can't be prepared", {}],
+		["can be told that statements can't be prepared", { prepare: false }],
+	])("works through a pooler that lends connections for a transaction: it %s", async (_, options) => {
+		const { schema } = await newSchema();
+		const pooler = await PostgresPooler.start(await postgresUrl(), 2);
+		const saver = PostgresSaver.fromConnString(pooler.url, { schema, ...options });
+		await runGraphs(saver);
+		await saver.close();
+		await pooler.stop();
+	});
+
+	it("works over SSL", async () => {
+		const { key, certificate } = makeCertificate();
+		const server = await PostgresServer.startEncrypted(key, certificate);
+		await inTemporaryFolder(async (folder) => {
+			const root = join(folder, "root.crt");
+			await writeFile(root, certificate);
+			const plain = PostgresSaver.fromConnString(server.url, { retryTimeout: 100 });
+			await expect(plain.setup()).rejects.toMatchObject({ code: "STORAGE" });
+			await plain.close();
+			const saver = PostgresSaver.fromConnString(`${server.url}?sslmode=verify-full&sslrootcert=${root}`);
+			await runGraphs(saver);
+			await saver.close();
+		});
+		await server.stop();
+	});
+
+	it("needs no more than to read and write its tables, once they are there", async () => {
+		const { pool, schema } = await newSchema();
+		const role = `role_${schema}`;
+		await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'p'`);
+		const url = (await postgresUrl()).replace(/\/\/[^@]*@/, `//${role}:p@`);
+		const early = PostgresSaver.fromConnString(url, { schema });
+		await expect(early.setup()).rejects.toMatchObject({ code: "STORAGE", cause: { code: "42501" } });
+		await early.close();
+		await new PostgresSaver(pool, { schema }).setup();
+		await pool.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+		await pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
+		const saver = PostgresSaver.fromConnString(url, { schema });
+		await runGraphs(saver);
+		await saver.close();
+		await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+	});
+
+	it("takes any name for a schema, and keeps several in one database apart", async () => {
+		const { pool, schema } = await newSchema();
+		const strange = `${schema} "É" x.y`;
+		const [one, other] = [new PostgresSaver(pool, { schema }), new PostgresSaver(pool, { schema: strange })];
+		await runGraphs(one);
+		expect(await other.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
+		await runGraphs(other);
+		await one.clear();
+		expect((await other.listThreads()).threads).toHaveLength(6);
+		await pool.query(`DROP SCHEMA ${pg.escapeIdentifier(strange)} CASCADE`);
+	});
+
+	it("refuses a schema of a newer version, and leaves it alone", async () => {
+		const { pool, schema } = await newSchema();
+		const saver = new PostgresSaver(pool, { schema });
+		await saver.setup();
+		await pool.query(`UPDATE ${schema}.delta_format SET version = 99`);
+		await expect(new PostgresSaver(pool, { schema }).setup()).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+	});
+
+	it("stays usable when it could not be set up at first", async () => {
+		const { pool, schema } = await newSchema();
+		await pool.query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.delta_thread (a int)`);
+		const saver = new PostgresSaver(pool, { schema });
+		await expect(saver.setup()).rejects.toMatchObject({ code: "STORAGE" });
+		await pool.query(`DROP TABLE ${schema}.delta_thread`);
+		await saver.setup();
+		await runGraphs(saver);
+	});
+
+	it.each([
+		["a path", 42],
+		["no pool", {}],
+		["nothing", undefined],
+	])("says what it takes when it is given %s", (_, database) => {
+		expect(() => new PostgresSaver(database as never)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+	});
+
+	it.each([{ schema: "" }, { schema: 1 }, { retryTimeout: -1 }, { retryTimeout: "1" }, { shema: "x" }])(
+		"refuses the options %o",
+		(options) => {
+			expect(() => PostgresSaver.fromConnString("postgres://localhost", options as never)).toThrow(
+				expect.objectContaining({ code: "INVALID_OPTION" }),
+			);
+		},
+	);
+});
+
+describe("Tables that are partitioned as the documentation says", () => {
+	it("hold any history as those that are not", async () => {
+		const { pool, schema } = await newSchema();
+		await new PostgresSaver(pool, { schema }).setup();
+		const documentation = readFileSync(join(root, "src/storage/POSTGRES.md"), "utf8");
+		const recipe = /```sql\n(.*?)```/s.exec(documentation)?.[1];
+		await pool.query(`SET search_path = ${schema}; ${recipe}; RESET search_path`);
+		const tables = await pool.query(
+			`SELECT count(*)::int AS partitions FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
+			WHERE c.relkind = 'p' AND c.relnamespace = '${schema}'::regnamespace`,
+		);
+		expect(tables.rows).toEqual([{ partitions: 5 * 4 }]);
+		const setup = async () => {
+			await openStorage(pool, schema).clear();
+			const open = () => openStorage(pool, schema);
+			return { storage: open(), reopen: async () => open() };
+		};
+		await fc.assert(
+			fc.asyncProperty(histories, (operations) => runHistory(operations, setup)),
+			{ numRuns: 25, seed: 20261116 },
+		);
+	});
+});
