@@ -5,6 +5,7 @@ import { Runs } from "./runs/runs.ts";
 import { type Limits, readLimits } from "./security/limits.ts";
 import { States } from "./states/states.ts";
 import { ThreadDescription } from "./threads/describe.ts";
+import { IdleThreads } from "./threads/idle-threads.ts";
 import { type FoundThread, Threads } from "./threads/threads.ts";
 
 /** All that the routes of one server work with. */
@@ -15,6 +16,7 @@ export class Studio {
 	readonly states: States;
 	readonly runs: Runs;
 	readonly limits: Required<Limits>;
+	readonly #idle = new IdleThreads();
 
 	constructor({ graphs, checkpointer, store, limits }: StudioOptions) {
 		this.limits = readLimits(limits);
@@ -27,6 +29,7 @@ export class Studio {
 
 	describe(thread: FoundThread): ThreadDescription {
 		const { graphs, threads } = this;
-		return new ThreadDescription(thread, { graphs, threads, isBusy: this.runs.isBusy(thread.threadId) });
+		const isBusy = this.runs.isBusy(thread.threadId);
+		return new ThreadDescription(thread, { graphs, threads, idle: this.#idle, isBusy });
 	}
 }

@@ -42,6 +42,29 @@ describe.each([sqlite, postgres])("After a restart, on a $name", (backend) => {
 	});
 });
 
+describe.each(backends)("Two servers on one $name", (backend) => {
+	it("see what the other does to threads that they have looked at", async () => {
+		const one = await startServer(backend);
+		const other = await one.restart();
+		const { thread_id } = await one.client.threads.create();
+		await one.client.runs.wait(thread_id, "review", { input: { topic: "first" } });
+		await one.client.runs.wait(thread_id, "review", { command: { resume: "yes" } });
+		const statuses = async () =>
+			Promise.all([one, other].map(async ({ client }) => (await client.threads.get(thread_id)).status));
+		expect(await statuses()).toEqual(["idle", "idle"]);
+		await other.client.runs.wait(thread_id, "review", { input: { topic: "second" } });
+		expect(await statuses()).toEqual(["interrupted", "interrupted"]);
+		expect(await one.client.threads.search({ status: "interrupted" })).toMatchObject([{ thread_id }]);
+		await one.client.runs.wait(thread_id, "review", { command: { resume: "yes" } });
+		expect(await statuses()).toEqual(["idle", "idle"]);
+		// It has no such input: it fails before it has stored anything.
+		await other.client.runs.wait(thread_id, "review", { input: { topic: 1 } as never, raiseError: false });
+		expect(await statuses()).toEqual(["error", "error"]);
+		await one.client.threads.delete(thread_id);
+		await expect(other.client.threads.get(thread_id)).rejects.toThrow("HTTP 404");
+	});
+});
+
 describe("A server that is killed", () => {
 	/** Starts a server on a file in a process of its own. */
 	async function start(file: string): Promise<{ process: ChildProcess; url: string }> {

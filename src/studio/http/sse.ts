@@ -44,6 +44,7 @@ function streamResponse(
 			timer = setInterval(() => {
 				if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(heartbeat));
 			}, HEARTBEAT_MS);
+			timer.unref();
 		},
 		async pull(controller) {
 			try {

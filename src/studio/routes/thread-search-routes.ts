@@ -3,8 +3,8 @@ import { readPage } from "../http/pages.ts";
 import { json } from "../http/responses.ts";
 import type { ThreadDescription } from "../threads/describe.ts";
 import {
+	findThreads,
 	isFiltered,
-	matches,
 	readThreadQuery,
 	sortThreads,
 	THREAD_ORDERS,
@@ -21,8 +21,7 @@ export async function searchThreads(call: Call): Promise<Response> {
 	const sorted = await sortThreads(await findCandidates(call, query), order, isDescending);
 	const page: object[] = [];
 	let found = 0;
-	for (const thread of sorted) {
-		if (!(await matches(thread, query))) continue;
+	for await (const thread of findThreads(sorted, query)) {
 		found++;
 		// One more than the page has tells that there is another. To know how many, every thread would have to be read.
 		if (found > offset + limit) break;
@@ -37,7 +36,7 @@ export async function searchThreads(call: Call): Promise<Response> {
 export async function countThreads(call: Call): Promise<Response> {
 	const query = readThreadQuery(await call.fields());
 	let count = 0;
-	for (const thread of await findCandidates(call, query)) if (await matches(thread, query)) count++;
+	for await (const _ of findThreads(await findCandidates(call, query), query)) count++;
 	return json(count);
 }
 

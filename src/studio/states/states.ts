@@ -1,5 +1,4 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { StateSnapshot } from "@langchain/langgraph";
 import { CheckpointError } from "../../errors.ts";
 import type { Graph, Superstep } from "../graphs/graph.ts";
 import type { Graphs } from "../graphs/graphs.ts";
@@ -7,9 +6,10 @@ import { contains } from "../http/contains.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import { describeError } from "../runs/run-end.ts";
-import { readRun, readThreadRecord } from "../threads/records.ts";
+import { readThreadRecord } from "../threads/records.ts";
 import type { FoundThread, Threads } from "../threads/threads.ts";
 import { emptyState, serializeState } from "./serialize-state.ts";
+import { StateOrigins } from "./state-origins.ts";
 
 /** What a history is asked for. */
 export interface HistoryQuery {
@@ -34,7 +34,8 @@ export class States {
 		if (thread.info.head === undefined) return emptyState();
 		const { graph, graphId } = await this.#graphFor(thread);
 		const state = await graph.getState(configFor(thread, checkpoint), { subgraphs: withSubgraphs });
-		return serializeState(state, (one) => metadataOf(thread, graphId, one));
+		const origins = new StateOrigins(thread, graphId);
+		return serializeState(state, (one) => origins.describe(one));
 	}
 
 	/** The states of a thread or of one of its subgraphs, the newest first. */
@@ -43,6 +44,7 @@ export class States {
 		const states: Json[] = [];
 		if (thread.info.head === undefined || limit === 0) return states;
 		const { graph, graphId } = await this.#graphFor(thread);
+		const origins = new StateOrigins(thread, graphId);
 		const isFiltered = Object.keys(others).length > 0;
 		const options = {
 			...(before !== undefined && { before: { configurable: { checkpoint_id: before } } }),
@@ -51,7 +53,7 @@ export class States {
 			...(!isFiltered && { limit }),
 		};
 		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
-			const metadata = await metadataOf(thread, graphId, state);
+			const metadata = await origins.describe(state);
 			if (isFiltered && !contains(metadata, others)) continue;
 			states.push(await serializeState(state, async () => metadata));
 			if (states.length === limit) break;
@@ -77,28 +79,6 @@ export class States {
 		const graphId = await this.#threads.graphOf(thread, record);
 		return { graph: await this.#graphs.get(graphId, record.config), graphId };
 	}
-}
-
-/**
- * A state's metadata with that of the run which made it. LangGraph's server stores the two as one; here they are put
- * together when they are read, because LangGraph takes an input for a resume if it finds its run there.
- */
-async function metadataOf(
-	{ saver, threadId }: FoundThread,
-	graphId: string,
-	state: StateSnapshot,
-): Promise<Json | undefined> {
-	if (state.metadata === undefined) return undefined;
-	let runId: string | undefined;
-	for await (const info of saver.listCheckpoints(state.config, { limit: 1 })) runId = info.runId;
-	const run = runId === undefined ? undefined : await readRun(saver, threadId, runId);
-	return {
-		...run?.record.metadata,
-		graph_id: graphId,
-		thread_id: threadId,
-		...(runId !== undefined && { run_id: runId }),
-		...(state.metadata as Json),
-	};
 }
 
 function configFor(thread: FoundThread, checkpoint: Json): RunnableConfig {

@@ -1,25 +1,36 @@
 import type { StateSnapshot } from "@langchain/langgraph";
 import type { Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
-import { listRuns, type RunEnd, readThreadRecord, type ThreadRecord } from "./records.ts";
+import type { IdleThreads } from "./idle-threads.ts";
+import { listRuns, type RunEnd, readThreadRecord, type StoredRun, type ThreadRecord } from "./records.ts";
 import type { FoundThread, Threads } from "./threads.ts";
 
 export type ThreadStatus = "idle" | "busy" | "interrupted" | "error";
+
+export interface DescriptionContext {
+	readonly graphs: Graphs;
+	readonly threads: Threads;
+	readonly idle: IdleThreads;
+	/** Whether a run is under way. */
+	readonly isBusy: boolean;
+}
 
 /** Tells of threads what the API wants to know. Each part is read once, and only if it is asked for. */
 export class ThreadDescription {
 	readonly thread: FoundThread;
 	readonly #graphs: Graphs;
 	readonly #threads: Threads;
+	readonly #idle: IdleThreads;
 	readonly #isBusy: boolean;
 	#record: Promise<ThreadRecord> | undefined;
 	#state: Promise<StateSnapshot | undefined> | undefined;
-	#failure: Promise<RunEnd | undefined> | undefined;
+	#lastRun: Promise<StoredRun | undefined> | undefined;
 
-	constructor(thread: FoundThread, context: { graphs: Graphs; threads: Threads; isBusy: boolean }) {
+	constructor(thread: FoundThread, context: DescriptionContext) {
 		this.thread = thread;
 		this.#graphs = context.graphs;
 		this.#threads = context.threads;
+		this.#idle = context.idle;
 		this.#isBusy = context.isBusy;
 	}
 
@@ -36,9 +47,14 @@ export class ThreadDescription {
 
 	async status(): Promise<ThreadStatus> {
 		if (this.#isBusy) return "busy";
+		if (this.#idle.has(this.thread)) return "idle";
 		const state = await this.state();
-		if (state?.tasks.some((task) => task.error !== undefined) || (await this.#readFailure())) return "error";
-		return state !== undefined && state.next.length > 0 ? "interrupted" : "idle";
+		if (state?.tasks.some((task) => task.error !== undefined) || (await this.#failure())) return "error";
+		if (state !== undefined && state.next.length > 0) return "interrupted";
+		// A run that has not ended may be another server's, and will end without a trace in what is listed of the thread.
+		const lastRun = await this.#readLastRun();
+		if (lastRun === undefined || lastRun.end !== undefined) this.#idle.add(this.thread);
+		return "idle";
 	}
 
 	/** All fields of the API's thread, or those that are named. */
@@ -54,7 +70,7 @@ export class ThreadDescription {
 			config: async () => (await this.record()).config,
 			values: async () => (await this.state())?.values,
 			interrupts: async () => interruptsOf(await this.state()),
-			error: async () => (await this.#readFailure())?.error,
+			error: async () => (await this.#failure())?.error,
 		};
 		const fields: Json = {};
 		for (const [name, read] of Object.entries(readers))
@@ -71,14 +87,18 @@ export class ThreadDescription {
 	}
 
 	/** How the last run failed, if the thread is still where it left it. */
-	#readFailure(): Promise<RunEnd | undefined> {
-		this.#failure ??= (async () => {
-			const { saver, threadId, info } = this.thread;
-			for await (const { end } of listRuns(saver, threadId, 1))
-				if ((end?.status === "error" || end?.status === "timeout") && end.head === info.head) return end;
+	async #failure(): Promise<RunEnd | undefined> {
+		const end = (await this.#readLastRun())?.end;
+		const hasFailed = end?.status === "error" || end?.status === "timeout";
+		return hasFailed && end.head === this.thread.info.head ? end : undefined;
+	}
+
+	#readLastRun(): Promise<StoredRun | undefined> {
+		this.#lastRun ??= (async () => {
+			for await (const run of listRuns(this.thread.saver, this.thread.threadId, 1)) return run;
 			return undefined;
 		})();
-		return this.#failure;
+		return this.#lastRun;
 	}
 }
 

@@ -4,6 +4,9 @@ import type { ThreadDescription, ThreadStatus } from "./describe.ts";
 
 const STATUSES: readonly ThreadStatus[] = ["idle", "busy", "interrupted", "error"];
 
+/** How many threads are looked at at a time: a database across the network answers them together. */
+const AT_ONCE = 16;
+
 /** What a search for threads asks for. */
 export interface ThreadQuery {
 	readonly ids: ReadonlySet<string> | undefined;
@@ -32,8 +35,20 @@ export function isFiltered({ status, metadata, values }: ThreadQuery): boolean {
 	return status !== undefined || metadata !== undefined || values !== undefined;
 }
 
-/** Whether a search finds a thread. What is cheap to know is looked at first. */
-export async function matches(thread: ThreadDescription, query: ThreadQuery): Promise<boolean> {
+/** The threads of a list that a search finds, in order. */
+export async function* findThreads(
+	threads: readonly ThreadDescription[],
+	query: ThreadQuery,
+): AsyncGenerator<ThreadDescription> {
+	for (let start = 0; start < threads.length; start += AT_ONCE) {
+		const some = threads.slice(start, start + AT_ONCE);
+		const found = await Promise.all(some.map((thread) => matches(thread, query)));
+		yield* some.filter((_, i) => found[i]);
+	}
+}
+
+/** What is cheap to know is looked at first. */
+async function matches(thread: ThreadDescription, query: ThreadQuery): Promise<boolean> {
 	const { status, metadata, values } = query;
 	if (metadata !== undefined && !contains((await thread.record()).metadata, metadata)) return false;
 	if (status !== undefined && (await thread.status()) !== status) return false;
