@@ -147,7 +147,7 @@ describe("createStudioHandler", () => {
 			own: Object.entries(graph),
 		});
 		const before = { chat: parts(chat), counted: parts(graphs.counted) };
-		const { client } = await startServer(undefined, { graphs: graphs as never });
+		const { client } = await startServer(undefined, { graphs });
 		const { thread_id } = await client.threads.create();
 		expect(await client.runs.wait(thread_id, "counted", { input: 1 as never })).toEqual({ n: 2 });
 		expect(await client.threads.getState(thread_id)).toMatchObject({ values: { n: 2 }, next: [] });

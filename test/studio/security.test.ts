@@ -169,6 +169,7 @@ describe("A server on loopback", () => {
 			["/threads/t/runs", { assistant_id: "work", command: { goto: [1] } }],
 			["/threads/t/runs", { assistant_id: "work", config: { configurable: "x" } }],
 			["/threads/t/runs", { assistant_id: "work", multitask_strategy: "guess" }],
+			["/threads/t/runs", { assistant_id: "work", after_seconds: 1e10 }],
 			["/runs/batch", {}],
 			["/store/items/search", { namespace_prefix: "x" }],
 		];

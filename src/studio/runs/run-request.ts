@@ -21,6 +21,8 @@ export type StreamMode = (typeof STREAM_MODES)[number];
 const STRATEGIES = ["reject", "rollback", "interrupt", "enqueue"] as const;
 export type MultitaskStrategy = (typeof STRATEGIES)[number];
 
+const MOST_SECONDS = 2_000_000;
+
 /** Credentials are for the server, not for graphs. */
 const PRIVATE_HEADERS = ["x-api-key", "x-tenant-id", "x-service-key"];
 
@@ -81,7 +83,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 		cancelOnDisconnect: fields.choice("on_disconnect", ["cancel", "continue"]) === "cancel",
 		keepsThread: fields.choice("on_completion", ["delete", "keep"]) === "keep",
 		createsThread: fields.choice("if_not_exists", ["reject", "create"]) === "create",
-		delayMs: Math.max(0, fields.number("after_seconds") ?? 0) * 1000,
+		delayMs: readDelay(fields),
 		durability: readDurability(fields),
 		kwargs: {
 			input: fields.get("input"),
@@ -120,6 +122,13 @@ function readStreamModes(value: unknown): StreamMode[] {
 
 function readNodes(fields: Fields, name: string): "*" | string[] | undefined {
 	return fields.get(name) === "*" ? "*" : fields.texts(name);
+}
+
+/** In milliseconds. A timer can't wait for more than 24 days. */
+function readDelay(fields: Fields): number {
+	const seconds = fields.number("after_seconds") ?? 0;
+	if (seconds >= 0 && seconds <= MOST_SECONDS) return seconds * 1000;
+	throw new HttpError(400, `\`after_seconds\` must be from 0 to ${MOST_SECONDS}, got ${seconds}.`);
 }
 
 function readDurability(fields: Fields): RunRequest["durability"] {

@@ -7,7 +7,7 @@ import { HttpError } from "../http/http-error.ts";
 import type { Access } from "../security/access.ts";
 import type { Limits } from "../security/limits.ts";
 import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
-import type { Threads } from "../threads/threads.ts";
+import type { FoundThread, Threads } from "../threads/threads.ts";
 import { Turns } from "../threads/turns.ts";
 import { execute } from "./execute.ts";
 import { Run } from "./run.ts";
@@ -19,6 +19,9 @@ import { withoutSecrets } from "./secrets.ts";
 
 /** How long the events of a run that has ended can still be asked for. */
 const KEEP_MS = 60_000;
+
+/** With more, a timer goes off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What whoever starts a run is after: its events, now or later, or only what it comes to. */
 export type Interest = "events" | "result";
@@ -63,10 +66,7 @@ export class Runs {
 					422,
 					"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
 				);
-			const found =
-				(await this.#threads.find(threadId)) ??
-				(request.createsThread ? await this.#threads.create(threadId, {}) : await this.#threads.mustFind(threadId));
-			const thread = await this.#threads.settle(found, graphId);
+			const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
 			const { saver } = thread;
 			const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
 			const run = this.#prepare(graphId, threadId, saver, record, request, interest);
@@ -119,6 +119,11 @@ export class Runs {
 		this.#known.clear();
 	}
 
+	async #findThread(threadId: string, { createsThread }: RunRequest): Promise<FoundThread> {
+		if (!createsThread) return this.#threads.mustFind(threadId);
+		return (await this.#threads.find(threadId)) ?? this.#threads.create(threadId, {});
+	}
+
 	#prepare(
 		graphId: string,
 		threadId: string,
@@ -148,11 +153,13 @@ export class Runs {
 	#launch(run: Run): void {
 		this.#known.set(run.id, run);
 		this.#schedule.add(run);
+		// It was on the way when the server was closed.
+		if (this.#isClosed) run.stop("interrupt");
 	}
 
 	async #work(run: Run): Promise<void> {
 		const { graphId, configurable } = run.place;
-		const timer = setTimeout(() => run.stop("timeout"), this.#limits.runSeconds * 1000);
+		const timer = setTimeout(() => run.stop("timeout"), Math.min(this.#limits.runSeconds * 1000, LONGEST_TIMER_MS));
 		// What belongs to no thread is kept for as long as it runs.
 		const saver = new RunSaver(run.place.saver ?? new MemorySaver(), () => run.stop("failure"));
 		let failure: { error: unknown } | undefined;

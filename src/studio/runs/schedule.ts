@@ -4,7 +4,7 @@ import type { Run } from "./run.ts";
 export class Schedule {
 	readonly #most: number;
 	readonly #work: (run: Run) => Promise<void>;
-	/** The runs of each thread that wait or work, the oldest first. */
+	/** The runs of each thread that wait, work or are about to leave, the oldest first. */
 	readonly #threads = new Map<string, Run[]>();
 	readonly #waiting = new Set<Run>();
 	/** Of those that wait, the ones whose time has come. */
@@ -21,14 +21,15 @@ export class Schedule {
 		return this.#waiting.size;
 	}
 
+	/** The runs of a thread that have not ended, the oldest first. */
 	of(threadId: string): readonly Run[] {
-		return this.#threads.get(threadId) ?? [];
+		return (this.#threads.get(threadId) ?? []).filter((run) => run.isInFlight);
 	}
 
 	add(run: Run): void {
 		const { threadId } = run.place;
 		const { delayMs } = run.request;
-		this.#threads.set(threadId, [...this.of(threadId), run]);
+		this.#threads.set(threadId, [...(this.#threads.get(threadId) ?? []), run]);
 		this.#waiting.add(run);
 		const timer = delayMs > 0 ? setTimeout(() => this.#setReady(run), delayMs) : undefined;
 		const giveUp = () => {
@@ -66,7 +67,7 @@ export class Schedule {
 
 	#remove(run: Run): void {
 		const { threadId } = run.place;
-		const rest = this.of(threadId).filter((other) => other !== run);
+		const rest = (this.#threads.get(threadId) ?? []).filter((other) => other !== run);
 		if (rest.length > 0) this.#threads.set(threadId, rest);
 		else this.#threads.delete(threadId);
 	}

@@ -9,7 +9,7 @@ export interface Limits {
 	concurrentRuns?: number;
 	/** How many runs may wait; further ones are refused with status 429. Default 1,000. */
 	waitingRuns?: number;
-	/** How long a run may take, in seconds. Default one hour. */
+	/** How long a run may take, in seconds: 24 days at most. Default one hour. */
 	runSeconds?: number;
 }
 
