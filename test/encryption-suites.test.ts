@@ -3,12 +3,10 @@ import fc from "fast-check";
 import { describe, it } from "vitest";
 import { runSaverContract } from "../src/contract.ts";
 import type { EncryptionOptions } from "../src/seal/keyring.ts";
-import { Sealer } from "../src/seal/sealer.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
-import { SealedStorage } from "../src/storage/sealed-storage.ts";
-import type { Storage } from "../src/storage/storage.ts";
 import { type HistoryBackend, histories, runHistory } from "./support/histories.ts";
 import { historyBackends } from "./support/history-backends.ts";
+import { sealed } from "./support/sealed-histories.ts";
 
 const k1 = new Uint8Array(32).fill(1);
 const k2 = new Uint8Array(32).fill(2);
@@ -27,22 +25,6 @@ runSaverContract({
 	test: { describe, it },
 	setup: async ({ serde }) => ({ saver: new SqliteSaver(":memory:", { serde, encryption }) }),
 });
-
-/** Wraps a backend in envelopes: each time that it is opened, under the next of these options, to which all is rotated. */
-function sealed(setup: () => Promise<HistoryBackend>, options: readonly (EncryptionOptions | undefined)[]) {
-	return async (): Promise<HistoryBackend> => {
-		const { storage, reopen, teardown } = await setup();
-		let opened = 0;
-		const seal = async (storage: Storage) => {
-			const encryption = options[Math.min(opened++, options.length - 1)];
-			const sealed = new SealedStorage(storage, new Sealer({ encryption, compression: true }));
-			if (encryption?.migrate) for await (const _ of sealed.rotate());
-			return sealed;
-		};
-		const again = reopen && { reopen: async () => seal(await reopen()) };
-		return { storage: await seal(storage), ...again, ...(teardown && { teardown }) };
-	};
-}
 
 const { memory, sqlite } = historyBackends as Record<"memory" | "sqlite", () => Promise<HistoryBackend>>;
 

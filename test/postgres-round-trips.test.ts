@@ -8,7 +8,7 @@ import {
 	StateGraph,
 	StateSchema,
 } from "@langchain/langgraph";
-import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import pg from "pg";
 import { PostgresSaver } from "../src/postgres.ts";
 import { newSchema, postgresUrl } from "./support/postgres.ts";
@@ -134,6 +134,32 @@ describe("round trips to PostgreSQL", () => {
 			}
 		});
 		expect([listed, trips]).toEqual([50, 1]);
+	});
+
+	it("are two for what a filter finds among many checkpoints: the rows, then their values", async () => {
+		const saver = await openSaver();
+		const configurable = { thread_id: "filter", checkpoint_ns: "" };
+		for (let n = 0; n < 150; n++) {
+			const checkpoint = {
+				...emptyCheckpoint(),
+				id: uuid6(n),
+				channel_values: { a: text(n) },
+				channel_versions: { a: n },
+			};
+			const metadata = { source: "loop" as const, step: n, parents: {}, user: n % 50 === 7 ? "one" : "other" };
+			await saver.put({ configurable }, checkpoint, metadata, { a: n });
+		}
+		for (const [filter, count] of [
+			[{ user: "one" }, 3],
+			[{ step: 20 }, 1],
+			[{ source: "loop", user: "one", step: 107 }, 1],
+		] as const) {
+			const found: number[] = [];
+			const trips = await proxy.count(async () => {
+				for await (const { metadata } of saver.list({ configurable }, { filter })) found.push(metadata?.step as number);
+			});
+			expect([found.length, trips]).toEqual([count, 2]);
+		}
 	});
 
 	it("are one for the history of a delta channel, however long it is", async () => {

@@ -1,7 +1,7 @@
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
-import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob } from "./blobs.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
@@ -95,7 +95,7 @@ export class Engine {
 
 	/** The pages of a scan, small ones first: whoever wants one row should not pay for many. */
 	async *scanPages(
-		where: { threadId?: string | undefined; ns?: string | undefined; before?: string | undefined },
+		where: Omit<ScanQuery, "after" | "limit">,
 		firstPage = LARGEST_PAGE,
 	): AsyncGenerator<FoundCheckpoint[]> {
 		let after: FoundCheckpoint | undefined;

@@ -7,6 +7,7 @@ import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
 import { type Cell, copyVersions, namedBlobs, packHead, unpackHead } from "./head.ts";
+import { labelsOf } from "./labels.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
 import { keepLost } from "./raw-history.ts";
 import { settle } from "./settle.ts";
@@ -63,6 +64,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		source: textOf(metadata?.source),
 		step: integerOf(metadata?.step),
 	};
+	const labels = labelsOf(metadata);
 	const versions = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
 	const mayRebuild = hasRebuildable(versions.versions, checkpoint.channel_values, base?.head);
@@ -86,6 +88,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			checkpoint: { ...row, head: packed },
 			onlyOnHead: input.onlyOnHead,
 			namedBlobs: namedBlobs(full),
+			labels,
 			blobs: placed.blobs.map(({ row }) => row),
 			writes: [],
 			deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],

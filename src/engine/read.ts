@@ -5,7 +5,7 @@ import {
 	TASKS,
 } from "@langchain/langgraph-checkpoint";
 import { compareIds } from "../storage/compare-ids.ts";
-import type { CheckpointKey, FoundCheckpoint, Reading, WriteRow } from "../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
 import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
@@ -25,6 +25,8 @@ export interface ListQuery {
 	readonly limit: number;
 	/** Which rows count, judged by their metadata. */
 	readonly accepts: ((metadata: unknown) => boolean) | undefined;
+	/** Labels that all of them have. */
+	readonly labels?: Labels | undefined;
 }
 
 /** A checkpoint as it is read. */
@@ -135,9 +137,9 @@ export async function* listRows(engine: Engine, query: Omit<ListQuery, "accepts"
 }
 
 function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint[]> {
-	const { threadId, ns, id, before, limit } = query;
+	const { threadId, ns, id, before, labels, limit } = query;
 	if (id !== undefined) return findPages(engine, query);
-	return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
+	return engine.scanPages({ threadId, ns, before, labels }, Math.min(limit, FIRST_PAGE));
 }
 
 /** One id, in any thread and namespace that are left open. */

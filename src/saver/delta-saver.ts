@@ -13,6 +13,7 @@ import {
 import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
 import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
+import { labelsOf } from "../engine/labels.ts";
 import { Maintenance } from "../engine/maintenance.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
@@ -108,7 +109,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
 		let isEmpty = true;
-		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts })) {
+		const labels = filter && labelsOf(filter);
+		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts, labels })) {
 			isEmpty = false;
 			const tuple = this.#toTuple(stored);
 			if (before !== undefined) await this.#noteChoice(config, tuple, stored.key);

@@ -1,4 +1,5 @@
 import { ConcurrencyError } from "../errors.ts";
+import { splitLabels, UNKNOWN_LABELS } from "./postgres-labels.ts";
 import { asBuffer, baseColumns, packBytes, text, writeColumns } from "./postgres-rows.ts";
 import type { SqlRow } from "./postgres-session.ts";
 import type { Values } from "./postgres-statement.ts";
@@ -36,7 +37,7 @@ export function putValues(batch: PutBatch): Values {
 			run: text(checkpoint.runId),
 			source: text(checkpoint.source),
 			step: checkpoint.step ?? null,
-			labels: null,
+			labels: batch.labels === undefined ? UNKNOWN_LABELS : (splitLabels(batch.labels).rest ?? null),
 			namedBlobs: batch.namedBlobs?.length ? batch.namedBlobs : null,
 			row: asBuffer(checkpoint.head),
 		}),

@@ -1,4 +1,5 @@
 import { compareIds } from "./compare-ids.ts";
+import { splitLabels, UNKNOWN_LABELS } from "./postgres-labels.ts";
 import { text, toBase, toBlob, toCheckpoint, toWrite } from "./postgres-rows.ts";
 import { tableName } from "./postgres-schema.ts";
 import type { SqlRow } from "./postgres-session.ts";
@@ -15,12 +16,15 @@ import type {
 } from "./storage.ts";
 
 /** Tells apart scans that need different statements: by which of their bounds are given. */
-export function shapeOfScan({ threadId, ns, before, after }: ScanQuery): string {
-	return [threadId, ns, before, after].map((part) => (part === undefined ? 0 : 1)).join("");
+export function shapeOfScan({ threadId, ns, before, after, labels = {} }: ScanQuery): string {
+	const { source, step, rest } = splitLabels(labels);
+	const isGiven = [threadId, ns, before, after, source, step, rest].map((part) => (part === undefined ? 0 : 1));
+	return isGiven.join("");
 }
 
-export function scanValues({ threadId, ns, before, after, limit }: ScanQuery): Values {
+export function scanValues({ threadId, ns, before, after, labels = {}, limit }: ScanQuery): Values {
 	return {
+		...splitLabels(labels),
 		thread: text(threadId),
 		ns: text(ns),
 		before: text(before),
@@ -39,7 +43,7 @@ const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.sour
  *
  * One thread is looked up first: its rows then come in the order of their key, where a join would sort all of them.
  */
-function scanClause(schema: string, columns: string, { threadId, ns, before, after }: ScanQuery): string {
+function scanClause(schema: string, columns: string, { threadId, ns, before, after, labels = {} }: ScanQuery): string {
 	const [thread, checkpoint] = ["thread", "checkpoint"].map((name) => tableName(schema, name));
 	const where: string[] = [];
 	if (ns !== undefined) where.push("c.ns = $ns");
@@ -47,6 +51,10 @@ function scanClause(schema: string, columns: string, { threadId, ns, before, aft
 	// The first condition follows from the second; it is there for the index.
 	if (after !== undefined)
 		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
+	const { source, step, rest } = splitLabels(labels);
+	if (source !== undefined) where.push("c.source = $source");
+	if (step !== undefined) where.push("c.step = $step::bigint");
+	if (rest !== undefined) where.push(`(c.labels @> $rest::jsonb OR c.labels = '${UNKNOWN_LABELS}')`);
 	if (threadId === undefined)
 		return `SELECT ${columns} FROM ${thread} t JOIN ${checkpoint} c ON c.thread = t.number
 			${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}

@@ -1,3 +1,4 @@
+import { UNKNOWN_LABELS } from "./postgres-labels.ts";
 import { tableName } from "./postgres-schema.ts";
 import { compile } from "./postgres-statement.ts";
 
@@ -187,7 +188,8 @@ export function statementsOn(schema: string) {
 				RETURNING octet_length(value) AS bytes
 			) SELECT 0, 0, ${counted("written")}`,
 
-		replaceHead: `UPDATE ${checkpoint} c SET head = $to FROM ${thread} t
+		// If it is encrypted now, labels would tell what it says.
+		replaceHead: `UPDATE ${checkpoint} c SET head = $to, labels = '${UNKNOWN_LABELS}' FROM ${thread} t
 			WHERE t.thread_id = $thread AND c.thread = t.number AND c.ns = $ns AND c.id = $id AND c.head = $from RETURNING 1`,
 		replaceValue: `UPDATE ${write} w SET value = $to FROM ${thread} t
 			WHERE t.thread_id = $thread AND w.thread = t.number AND w.ns = $ns AND w.checkpoint = $id AND w.task = $task

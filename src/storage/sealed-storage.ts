@@ -138,6 +138,7 @@ export class SealedStorage implements Storage {
 		const result = await this.#inner.put({
 			...batch,
 			checkpoint: checkpoint && this.#sealCheckpoint(checkpoint),
+			labels: this.#sealer.encrypts ? undefined : batch.labels,
 			blobs: blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
 			writes,
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),

@@ -90,8 +90,13 @@ export interface ScanQuery {
 	readonly before?: string | undefined;
 	/** Only rows after this one, in the order of the scan. */
 	readonly after?: CheckpointKey | undefined;
+	/** Rows that were put with other labels than these may be left out, and need not be. */
+	readonly labels?: Labels | undefined;
 	readonly limit: number;
 }
+
+/** What a checkpoint can be found by, besides its key. */
+export type Labels = Readonly<Record<string, string | number | boolean | null>>;
 
 /** One atomic addition to a thread. */
 export interface PutBatch {
@@ -105,6 +110,8 @@ export interface PutBatch {
 	readonly checkpoint?: CheckpointRow | undefined;
 	/** Every blob that the checkpoint's head names, for backends that have {@link Storage.read}. */
 	readonly namedBlobs?: readonly number[];
+	/** For {@link ScanQuery.labels}; without them the checkpoint is found by any. */
+	readonly labels?: Labels | undefined;
 	/** Refused with a `ConcurrencyError` if the checkpoint would start a branch, see `checkHead` in `storage/guard.ts`. */
 	readonly onlyOnHead?: boolean | undefined;
 	readonly blobs: readonly BlobRow[];

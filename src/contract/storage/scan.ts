@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { CheckpointKey, CheckpointRow, ScanQuery, Storage } from "../../storage/storage.ts";
+import type { CheckpointKey, CheckpointRow, Labels, ScanQuery, Storage } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { compareIds, compareKeys, plainKey } from "./plain.ts";
@@ -123,6 +123,37 @@ export function scanRules(test: StorageTest): void {
 			await putRows(row(checkpointId(1000 + seen.length)));
 		}
 		assert.deepEqual(seen, ids);
+	});
+
+	test("SCAN-LABELS: rows that have labels come, whatever others are left out", async ({ storage, put }) => {
+		const labels: (Labels | undefined)[] = [
+			{ source: "loop", step: 1, user: "a" },
+			{ source: "loop", step: 2, user: "a\u0000b", score: 0.5 },
+			{ source: "input", step: 1.5, user: null, isDone: true },
+			{},
+			undefined,
+		];
+		for (const [n, one] of labels.entries()) {
+			const { source, step } = (one ?? {}) as { source?: string; step?: number };
+			const columns = { source, step: Number.isInteger(step) ? step : undefined };
+			await put({ checkpoint: row(checkpointId(n), columns), labels: one });
+		}
+		const wanted: Labels[] = [
+			...labels.flatMap((one) => Object.entries(one ?? {}).map(([name, value]) => ({ [name]: value }))),
+			{ source: "loop", user: "a" },
+			{ step: 1, user: "b" },
+			{},
+		];
+		for (const one of wanted) {
+			const found = await idsOf(storage, { labels: one, limit: 10 });
+			const isFound = (labels: Labels | undefined) =>
+				Object.entries(one).every(([name, value]) => labels?.[name] === value);
+			const expected = labels.flatMap((labels, n) => (labels && isFound(labels) ? [checkpointId(n)] : []));
+			assert.deepEqual(
+				expected.filter((id) => !found.includes(id)),
+				[],
+			);
+		}
 	});
 
 	for (const size of [1, 7, 64])
