@@ -157,10 +157,12 @@ describe.each(backends)("Runs on a $name", (backend) => {
 
 	it("that are deleted take what they did along", async () => {
 		const { client } = await startServer(backend);
-		const { thread_id } = await client.threads.create();
-		await client.runs.wait(thread_id, "work", { input: { name: "one" } });
+		// What clients call a run or a thread in metadata of theirs is none.
+		const metadata = { run_id: "mine", thread_id: "mine" };
+		const { thread_id } = await client.threads.create({ metadata });
+		await client.runs.wait(thread_id, "work", { input: { name: "one" }, metadata });
 		const before = await client.threads.getState(thread_id);
-		await client.runs.wait(thread_id, "work", { input: { name: "two" } });
+		await client.runs.wait(thread_id, "work", { input: { name: "two" }, metadata });
 		const [second] = await client.runs.list(thread_id);
 		await client.runs.delete(thread_id, second!.run_id);
 		expect(await client.threads.getState(thread_id)).toEqual(before);

@@ -26,7 +26,8 @@ function optionsOf({ id, request, place, signal }: Run): Record<string, unknown>
 	const { config, checkpoint } = request;
 	const options = {
 		configurable: { ...place.configurable, ...checkpoint, run_id: id },
-		metadata: { ...place.metadata, run_attempt: 1 },
+		// A saver finds the run here first: what clients call so must not stand in its place.
+		metadata: { ...place.metadata, thread_id: place.threadId, run_id: id, run_attempt: 1 },
 		runId: id,
 		signal,
 		tags: config.tags,
