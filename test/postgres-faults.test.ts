@@ -185,7 +185,7 @@ describe("A server that can't be worked with", () => {
 	});
 
 	it("is read from if it takes no writes, which are rejected with READ_ONLY", async () => {
-		const { saver, close } = await open({ options: "-c default_transaction_read_only=on" }, 200);
+		const { saver, close } = await open({ options: "-c default_transaction_read_only=on" }, 1500);
 		expect((await saver.getTuple(config()))?.checkpoint.channel_values).toEqual(checkpointOf(2).channel_values);
 		expect((await saver.listThreads()).threads).toHaveLength(1);
 		await expect(put(saver, 3)).rejects.toMatchObject({ code: "READ_ONLY" });
