@@ -78,7 +78,7 @@ export class SqliteConnection {
 		});
 	}
 
-	/** Runs what can't be part of a transaction. */
+	/** Runs a single statement, or what can't be part of a transaction. */
 	async alone<T>(work: Work<T>): Promise<T> {
 		this.#checkOpen();
 		const since = performance.now();

@@ -77,11 +77,11 @@ export class SqliteStorage implements Storage {
 	}
 
 	getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		return this.#connection.read((sql) => toCheckpoint(sql.getCheckpoint.get(threadId, ns, id)));
+		return this.#connection.alone((sql) => toCheckpoint(sql.getCheckpoint.get(threadId, ns, id)));
 	}
 
 	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return this.#connection.read((sql) => toCheckpoint(sql.getLatest.get(threadId, ns)));
+		return this.#connection.alone((sql) => toCheckpoint(sql.getLatest.get(threadId, ns)));
 	}
 
 	scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
@@ -147,9 +147,9 @@ export class SqliteStorage implements Storage {
 	}
 
 	getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return this.#connection.read((sql) =>
-			keys.flatMap(({ threadId, ns, id }) => sql.getWrites.all(threadId, ns, packId(id)).map(toWrite)),
-		);
+		const run = (sql: Statements) =>
+			keys.flatMap(({ threadId, ns, id }) => sql.getWrites.all(threadId, ns, packId(id)).map(toWrite));
+		return keys.length === 1 ? this.#connection.alone(run) : this.#connection.read(run);
 	}
 
 	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
@@ -163,7 +163,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return this.#connection.read((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
+		return this.#connection.alone((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
 	}
 
 	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
@@ -173,7 +173,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
-		return this.#connection.read((sql) => sql.getThreadBases.all(threadId).map(toBase));
+		return this.#connection.alone((sql) => sql.getThreadBases.all(threadId).map(toBase));
 	}
 
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
@@ -192,7 +192,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#connection.read((sql) => {
+		return this.#connection.alone((sql) => {
 			const row = sql.getThread.get(threadId);
 			return row === undefined ? undefined : toThread(row);
 		});
@@ -206,7 +206,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	getFamily(family: number): Promise<ThreadRow[]> {
-		return this.#connection.read((sql) => sql.getFamily.all(family).map(toThread));
+		return this.#connection.alone((sql) => sql.getFamily.all(family).map(toThread));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
