@@ -64,11 +64,24 @@ export type CheckpointErrorCode =
 export class CheckpointError extends Error {
 	override readonly name: string = "CheckpointError";
 	readonly code: CheckpointErrorCode;
+	/** What can't be read, if the error is about something stored. */
+	readonly place: Place | undefined;
 
-	constructor(code: CheckpointErrorCode, message: string, options?: ErrorOptions) {
+	constructor(code: CheckpointErrorCode, message: string, options?: ErrorOptions & { place?: Place | undefined }) {
 		super(`${message} [${code}]`, options);
 		this.code = code;
+		this.place = options?.place;
 	}
+}
+
+/** Where something is stored, as far as that is known. */
+export interface Place {
+	readonly threadId?: string | undefined;
+	readonly ns?: string | undefined;
+	readonly checkpointId?: string | undefined;
+	readonly channel?: string | undefined;
+	readonly taskId?: string | undefined;
+	readonly blobId?: number | undefined;
 }
 
 /**

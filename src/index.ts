@@ -1,6 +1,6 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { decodeOfficial } from "./codec/official-json.ts";
-export { CheckpointError, type CheckpointErrorCode, ConcurrencyError } from "./errors.ts";
+export { CheckpointError, type CheckpointErrorCode, ConcurrencyError, type Place } from "./errors.ts";
 export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";
 export type {

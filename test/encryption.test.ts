@@ -14,6 +14,7 @@ import { type EncryptionOptions, SqliteSaver, type SqliteSaverOptions } from "..
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
 import { SealedStorage } from "../src/storage/sealed-storage.ts";
 import type { Replacement } from "../src/storage/storage.ts";
+import { resum, touch } from "./support/resum.ts";
 import { inTemporaryFolder, root, typescript } from "./support/run-node.ts";
 
 const k1 = new Uint8Array(32).fill(1);
@@ -49,6 +50,11 @@ function sealedRows(db: Database.Database, table?: Table): SealedRow[] {
 				bytes,
 			}));
 		});
+}
+
+/** The number of a thread. */
+function threadOf(db: Database.Database, threadId: string): unknown {
+	return db.prepare("SELECT pk FROM delta_thread WHERE thread_id = ?").pluck().get(threadId);
 }
 
 /** Puts other bytes into a row, behind the back of the saver. */
@@ -352,15 +358,22 @@ describe("the database file", () => {
 
 			const db = new Database(path);
 			expect(readableColumns(db)).toEqual({
-				delta_thread: ["pk", "thread_id", "family", "stamp", "created_at", "updated_at", "checkpoints", "head"],
-				delta_checkpoint: ["pk", "thread", "ns", "id", "parent", "run_id", "source", "step"],
+				delta_thread: [
+					...["pk", "thread_id", "hash", "family", "stamp", "created_at", "updated_at", "era"],
+					...["checkpoints", "head", "keys", "forks", "loose", "sum"],
+				],
+				delta_checkpoint: [
+					...["pk", "thread", "ns", "id", "parent", "fork", "run_id", "source", "step"],
+					...["writes", "bases", "sum"],
+				],
 				delta_blob: ["id", "family", "base", "source", "type"],
 				delta_write: [
 					...["thread", "ns", "checkpoint", "task", "generation", "idx"],
-					...["channel", "run_id", "actor", "type"],
+					...["channel", "run_id", "actor", "type", "sum"],
 				],
-				delta_base: ["thread", "ns", "checkpoint", "channel"],
-				delta_sequence: ["next"],
+				delta_base: ["thread", "ns", "checkpoint", "channel", "sum"],
+				delta_gone: ["thread"],
+				delta_sequence: ["next", "sum"],
 				delta_format: ["version"],
 			});
 			// The others hold envelopes, each under the key.
@@ -446,9 +459,11 @@ describe("with encryption", () => {
 		await expectWhole();
 		const thread = db.prepare("SELECT pk FROM delta_thread WHERE thread_id = ?").pluck();
 		db.prepare(
-			`INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-			SELECT ?, ns, id, parent, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = '' AND id = 'c2'`,
+			`INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
+			SELECT ?, ns, id, parent, 1, run_id, source, step, 0, 0, 0, head FROM delta_checkpoint
+			WHERE thread = ? AND ns = '' AND id = 'c2'`,
 		).run(thread.get("p"), thread.get("a"));
+		resum(db);
 		await expect(saver.getTuple(at("p", "c2"))).rejects.toMatchObject({
 			code: "CORRUPT",
 			message: expect.stringContaining('["checkpoint","p","","c2"]'),
@@ -465,6 +480,7 @@ describe("with encryption", () => {
 	])("%s is found out", async (_, change) => {
 		const { db, expectDetected, expectWhole } = await filled({ encryption: { key } });
 		db.exec(`BEGIN; ${change}`);
+		resum(db);
 		await expectDetected();
 		db.exec("ROLLBACK");
 		await expectWhole();
@@ -492,9 +508,11 @@ describe("with encryption", () => {
 		for (const [i, row] of sealedRows(scene.db).entries()) {
 			expect(plain[i]?.key).toEqual(row.key);
 			tamper(scene.db, row, plain[i]?.bytes);
+			resum(scene.db);
 			for (const { message } of await scene.expectDetected(JSON.stringify(row.key)))
 				expect(message).toContain("encrypted");
 			tamper(scene.db, row, row.bytes);
+			resum(scene.db);
 		}
 		await scene.expectWhole();
 	});
@@ -599,7 +617,9 @@ describe.each<[string, SqliteSaverOptions]>([
 
 	it("the rest of a thread with a damaged row is read, goes on and can be deleted", async () => {
 		const { db, saver } = await filled(options);
-		const damaged = sealedRows(db, "delta_checkpoint").find(({ key }) => key.thread === 1 && key.id === "c2")!;
+		const damaged = sealedRows(db, "delta_checkpoint").find(
+			({ key }) => key.thread === threadOf(db, "a") && key.id === "c2",
+		)!;
 		tamper(db, damaged, damaged.bytes.subarray(0, -1));
 		const message = expect.stringContaining('["checkpoint","a","","c2"]');
 		await expect(saver.getTuple(at("a", "c2"))).rejects.toMatchObject({ code: "CORRUPT", message });
@@ -625,7 +645,7 @@ describe("without encryption", () => {
 			const { db, expectDetected, expectWhole } = await filled({});
 			// Threads share rows with their copies as they are, so only rows of one thread are told apart.
 			const rows = sealedRows(db, table).filter(
-				({ key, bytes }) => (key.thread ?? 1) === 1 && typeof bytes !== "number",
+				({ key, bytes }) => (key.thread ?? threadOf(db, "a")) === threadOf(db, "a") && typeof bytes !== "number",
 			);
 			for (const [one, other] of pairs(rows.length > 1 ? rows : sealedRows(db, table)).slice(0, 20)) {
 				if (table === "delta_base" && one.key.channel === other.key.channel) continue;
@@ -755,7 +775,7 @@ describe("rotateKeys", () => {
 
 	it("does all the rest when a row is damaged, and then says which", async () => {
 		const { db, saver } = await filled({ encryption: before });
-		const damaged = sealedRows(db, "delta_checkpoint").find(({ key }) => key.thread === 1)!;
+		const damaged = sealedRows(db, "delta_checkpoint").find(({ key }) => key.thread === threadOf(db, "a"))!;
 		const rows = sealedRows(db).length;
 		tamper(db, damaged, damaged.bytes.subarray(0, -1));
 		const rotating = new SqliteSaver(db, { encryption: both });
@@ -775,11 +795,10 @@ describe("rotateKeys", () => {
 		const saver = new SqliteSaver(db, { encryption: before });
 		const count = 450;
 		for (let i = 0; i < count; i++) await put(saver, { thread: `t${i}`, id: "c1", values: { small: i } });
-		const touch = db.prepare("UPDATE delta_thread SET updated_at = ? WHERE thread_id = ?");
 		const rotating = new SqliteSaver(db, { encryption: both });
 		let moved = 0;
 		// The list has the newest first, so each of these goes from its end, not yet seen, to its front.
-		const onProgress = () => void (moved < 200 && touch.run(Date.now() + 1e6 + moved, `t${moved++}`));
+		const onProgress = () => void (moved < 200 && touch(db, `t${moved}`, Date.now() + 1e6 + moved++));
 		await rotating.rotateKeys({ onProgress });
 		expect(moved).toBe(200);
 		expect(keyNames(db)).toEqual(new Set(["k2"]));

@@ -3,11 +3,11 @@ import { setImmediate as nextTick, setTimeout as sleep } from "node:timers/promi
 import { CheckpointError, quote } from "../errors.ts";
 import { isBusy, type SqliteDatabase, translateError } from "./sqlite-driver.ts";
 import { migrate } from "./sqlite-schema.ts";
+import { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
-import { prepareAll, type Statements } from "./sqlite-statements.ts";
 
 /** What is done with an open database, all at once. */
-export type Work<T> = (sql: Statements, db: SqliteDatabase) => T;
+export type Work<T> = (session: SqliteSession) => T;
 
 /** A change that waits for its commit. */
 interface Change {
@@ -37,7 +37,7 @@ export class SqliteConnection {
 	readonly #source: SqliteSource;
 	readonly #busyTimeout: number;
 	#db: SqliteDatabase | undefined;
-	#statements: Statements | undefined;
+	#session: SqliteSession | undefined;
 	#file: FileIdentity | undefined;
 	readonly #waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
@@ -84,7 +84,7 @@ export class SqliteConnection {
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
-				return work(...this.#ready());
+				return work(this.#ready());
 			} catch (error) {
 				await this.#waitFor(error, since, attempt);
 			}
@@ -102,7 +102,7 @@ export class SqliteConnection {
 	#letGo(): void {
 		const db = this.#db;
 		this.#db = undefined;
-		this.#statements = undefined;
+		this.#session = undefined;
 		if (!this.#source.isShared) db?.close();
 	}
 
@@ -125,7 +125,7 @@ export class SqliteConnection {
 	/** Answers the changes that have to wait, and why. */
 	#commit(group: readonly Change[]): { changes: readonly Change[]; error: unknown } | undefined {
 		try {
-			const results = this.#inTransaction((sql, db) => group.map(({ work }) => work(sql, db)), "begin");
+			const results = this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
 			this.#checkFile();
 			for (const [i, { resolve }] of group.entries()) resolve(results[i]);
 			return undefined;
@@ -149,11 +149,12 @@ export class SqliteConnection {
 	}
 
 	#inTransaction<T>(work: Work<T>, begin: "begin" | "beginRead"): T {
-		const [sql, db] = this.#ready();
-		if (db.inTransaction) return db.transaction(() => work(sql, db))();
+		const session = this.#ready();
+		const { sql, db } = session;
+		if (db.inTransaction) return db.transaction(() => work(session))();
 		sql[begin].run();
 		try {
-			const result = work(sql, db);
+			const result = work(session);
 			sql.commit.run();
 			return result;
 		} catch (error) {
@@ -169,17 +170,17 @@ export class SqliteConnection {
 		await pause(attempt);
 	}
 
-	#ready(): [Statements, SqliteDatabase] {
+	#ready(): SqliteSession {
 		const { name, path, isShared } = this.#source;
 		if (this.#isOver) throw closed();
 		if (this.#source.isStale?.()) this.#letGo();
-		if (this.#statements !== undefined && this.#db !== undefined) return [this.#statements, this.#db];
+		if (this.#session !== undefined) return this.#session;
 		if (this.#file !== undefined && !this.#file.isThere()) throw this.#gone();
 		this.#db ??= this.#source.open();
 		migrate(this.#db, name, isShared);
 		this.#file = path === undefined ? undefined : new FileIdentity(path);
-		this.#statements = prepareAll(this.#db);
-		return [this.#statements, this.#db];
+		this.#session = new SqliteSession(this.#db);
+		return this.#session;
 	}
 
 	#checkOpen(): void {

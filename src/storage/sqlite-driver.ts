@@ -3,9 +3,10 @@ import { CheckpointError, quote } from "../errors.ts";
 
 /** The part of a better-sqlite3 statement that is used here. */
 export interface SqliteStatement {
-	run(...parameters: unknown[]): { changes: number };
+	run(...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint };
 	get(...parameters: unknown[]): unknown;
 	all(...parameters: unknown[]): unknown[];
+	iterate(...parameters: unknown[]): Iterable<unknown>;
 	pluck(): SqliteStatement;
 	safeIntegers(isOn: boolean): SqliteStatement;
 }

@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
+import { sumOf } from "./sqlite-sums.ts";
 
 /**
  * Steps from one stored format to the next, in order and never changed once released: the format's version is how
@@ -10,13 +11,21 @@ const MIGRATIONS: readonly string[] = [
 	CREATE TABLE delta_thread (
 		pk INTEGER PRIMARY KEY,
 		thread_id TEXT NOT NULL UNIQUE,
+		hash INTEGER NOT NULL,
 		family INTEGER NOT NULL,
 		stamp INTEGER NOT NULL,
 		created_at INTEGER NOT NULL,
 		updated_at INTEGER NOT NULL,
+		era INTEGER NOT NULL,
 		checkpoints INTEGER NOT NULL,
-		head TEXT
+		head TEXT,
+		keys INTEGER NOT NULL,
+		forks INTEGER NOT NULL,
+		loose INTEGER NOT NULL,
+		sum INTEGER NOT NULL
 	) STRICT;
+	CREATE INDEX delta_thread_hash ON delta_thread (hash);
+	CREATE INDEX delta_thread_era ON delta_thread (era);
 	CREATE INDEX delta_thread_family ON delta_thread (family);
 
 	CREATE TABLE delta_checkpoint (
@@ -25,13 +34,17 @@ const MIGRATIONS: readonly string[] = [
 		ns TEXT NOT NULL,
 		id TEXT NOT NULL,
 		parent ANY,
+		fork INTEGER NOT NULL,
 		run_id TEXT,
 		source TEXT,
 		step INTEGER,
+		writes INTEGER NOT NULL,
+		bases INTEGER NOT NULL,
+		sum INTEGER NOT NULL,
 		head BLOB NOT NULL
 	) STRICT;
 	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);
-	CREATE INDEX delta_checkpoint_parent ON delta_checkpoint (thread, ns, parent);
+	CREATE INDEX delta_checkpoint_fork ON delta_checkpoint (thread, ns, parent) WHERE fork = 1;
 	CREATE INDEX delta_checkpoint_run ON delta_checkpoint (run_id) WHERE run_id IS NOT NULL;
 
 	CREATE TABLE delta_blob (
@@ -55,6 +68,7 @@ const MIGRATIONS: readonly string[] = [
 		run_id TEXT,
 		actor INTEGER,
 		type TEXT,
+		sum INTEGER NOT NULL,
 		value ANY NOT NULL,
 		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
 	) STRICT, WITHOUT ROWID;
@@ -65,12 +79,14 @@ const MIGRATIONS: readonly string[] = [
 		ns TEXT NOT NULL,
 		checkpoint ANY NOT NULL,
 		channel TEXT NOT NULL,
+		sum INTEGER NOT NULL,
 		data BLOB NOT NULL,
 		PRIMARY KEY (thread, ns, checkpoint, channel)
 	) STRICT, WITHOUT ROWID;
 
-	CREATE TABLE delta_sequence (next INTEGER NOT NULL) STRICT;
-	INSERT INTO delta_sequence VALUES (1);
+	CREATE TABLE delta_gone (thread INTEGER PRIMARY KEY) STRICT;
+	CREATE TABLE delta_sequence (next INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;
+	INSERT INTO delta_sequence VALUES (1, ${sumOf("sequence", 1)});
 	`,
 ];
 
@@ -92,7 +108,10 @@ function inspect(db: SqliteDatabase): { version: number | undefined; tables: Set
  */
 export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
 	const { version, tables } = inspect(db);
-	if (version === FORMAT_VERSION) return true;
+	if (version === FORMAT_VERSION) {
+		checkSchema(db, name);
+		return true;
+	}
 	if (version !== undefined && version > FORMAT_VERSION)
 		throw new CheckpointError(
 			"NEWER_FORMAT",
@@ -109,6 +128,16 @@ export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean)
 			`${quote(name)} is a database of something else: choose another file, or pass the open Database to share it.`,
 		);
 	return false;
+}
+
+/** A changed byte in the description of a table or an index would make SQLite see other rows than there are. */
+function checkSchema(db: SqliteDatabase, name: string): void {
+	const rows = db.prepare("SELECT name, sql FROM sqlite_schema").all() as { name: string; sql: string }[];
+	const found = new Map(rows.map((row) => [row.name, row.sql]));
+	const expected = MIGRATIONS.join("").matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g);
+	for (const [sql, table = ""] of expected)
+		if (found.get(table) !== sql)
+			throw new CheckpointError("CORRUPT", `The schema of ${quote(name)} is damaged, at ${table}: call repair().`);
 }
 
 /** Brings a database to the current format, from nothing or from an older one. */

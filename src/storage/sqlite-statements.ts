@@ -1,11 +1,14 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
+import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 
-export const CHECKPOINT = `SELECT thread_id, stamp, ns, id, parent, run_id, source, step, c.head
-	FROM delta_thread t JOIN delta_checkpoint c ON c.thread = t.pk`;
-const WRITE = `SELECT thread_id, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-	FROM delta_thread t JOIN delta_write w ON w.thread = t.pk`;
-const BASE = "SELECT thread_id, ns, checkpoint, channel, data FROM delta_thread t JOIN delta_base b ON b.thread = t.pk";
-const THREAD = "SELECT * FROM delta_thread";
+export const CHECKPOINT =
+	"SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head FROM delta_checkpoint";
+const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, sum, value
+	FROM delta_write`;
+const BASE = "SELECT thread, ns, checkpoint, channel, sum, data FROM delta_base";
+export const THREAD = `SELECT pk, thread_id, family, stamp, created_at, updated_at, era, checkpoints, head, keys, forks, loose, sum
+	FROM delta_thread`;
+const BYTES = "iif(typeof(value) = 'blob', length(value), 0) AS bytes";
 
 /** Every statement that does not depend on the call. */
 const SQL = {
@@ -13,82 +16,96 @@ const SQL = {
 	beginRead: "BEGIN",
 	commit: "COMMIT",
 	rollback: "ROLLBACK",
-	reserve: "UPDATE delta_sequence SET next = next + ? RETURNING next",
+	getSequence: "SELECT next, sum FROM delta_sequence",
+	setSequence: "UPDATE delta_sequence SET next = ?, sum = ?",
 	/** Change with commits of other connections, and with changes through this one. */
 	getVersion: "SELECT data_version AS others, total_changes() AS all_changes FROM pragma_data_version",
 
-	getCheckpoint: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND id = ?`,
-	getLatest: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? ORDER BY id DESC LIMIT 1`,
-	getChildren: `${CHECKPOINT} WHERE thread_id = ? AND ns = ? AND parent = ?`,
+	getCheckpoint: `${CHECKPOINT} WHERE thread = ? AND ns = ? AND id = ?`,
+	getCheckpointByPk: `${CHECKPOINT} WHERE pk = ?`,
+	getLatest: `${CHECKPOINT} WHERE thread = ? AND ns = ? ORDER BY id DESC LIMIT 1`,
+	getNext: `${CHECKPOINT} WHERE thread = ? AND ns = ? AND id > ? ORDER BY id LIMIT 1`,
+	getForks: `${CHECKPOINT} WHERE thread = ? AND ns = ? AND parent = ? AND fork = 1`,
+	getNewestId: "SELECT max(id) AS id FROM delta_checkpoint WHERE thread = ? AND ns = ?",
 	findRunCheckpoints: `${CHECKPOINT} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-	updateCheckpoint: `UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, head = ?
-		WHERE thread = ? AND ns = ? AND id = ?`,
-	relink: "UPDATE delta_checkpoint SET parent = ? WHERE thread = ? AND ns = ? AND id = ?",
-	removeCheckpoint:
-		"DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ? RETURNING length(head) AS bytes",
-	removeAllCheckpoints: "DELETE FROM delta_checkpoint WHERE thread = ? RETURNING length(head) AS bytes",
-	copyCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, ?, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?
+	listKeys: "SELECT ns, id FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ?",
+	listForks:
+		"SELECT ns, parent, pk FROM delta_checkpoint INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1",
+	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
+	relink: "UPDATE delta_checkpoint SET parent = ?, fork = 1, sum = ? WHERE pk = ?",
+	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
+	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
+	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,
+	removeCheckpoint: `DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?
+		RETURNING pk, ns, id, parent, fork, length(head) AS bytes`,
+	removeSomeCheckpoints: `DELETE FROM delta_checkpoint WHERE pk IN (SELECT pk FROM delta_checkpoint WHERE thread = ? LIMIT ?)
 		RETURNING length(head) AS bytes`,
-	copyAllCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, run_id, source, step, head)
-		SELECT ?, ns, id, parent, run_id, source, step, head FROM delta_checkpoint WHERE thread = ? ORDER BY pk
-		RETURNING length(head) AS bytes`,
+	copyCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
+		SELECT :target, ns, id, parent, fork, run_id, source, step, writes, bases, ${sqlSum("sum", ":between")}, head
+		FROM delta_checkpoint WHERE thread = :source ORDER BY pk RETURNING pk, ns, id, parent, fork, length(head) AS bytes`,
 
-	getWrites: `${WRITE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
-	getThreadWrites: `${WRITE} WHERE thread_id = ?`,
+	getWrites: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
+	getThreadWrites: `${WRITE} WHERE thread = ?`,
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	getWritesBefore: `${WRITE} WHERE thread_id = ? AND ns = ? AND (checkpoint < ? OR typeof(checkpoint) <> typeof(?))`,
-	getTaskWrites: `SELECT generation, idx FROM delta_write
-		WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
-	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	getTaskWrites: `SELECT generation, idx, sum FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
+	getWrite: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?`,
+	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	removeAllWrites: `DELETE FROM delta_write WHERE thread = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	copyWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ?
-		RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
-	copyAllWrites: `INSERT INTO delta_write SELECT ?, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value
-		FROM delta_write WHERE thread = ? RETURNING iif(typeof(value) = 'blob', length(value), 0) AS bytes`,
+		RETURNING sum, ${BYTES}`,
+	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? RETURNING sum, ${BYTES}`,
+	removeSomeWrites: `DELETE FROM delta_write WHERE (thread, ns, checkpoint, task, generation, idx) IN
+		(SELECT thread, ns, checkpoint, task, generation, idx FROM delta_write WHERE thread = ? LIMIT ?) RETURNING ${BYTES}`,
+	copyWrites: `INSERT INTO delta_write
+		SELECT :target, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
+		FROM delta_write WHERE thread = :source RETURNING ${BYTES}`,
+	copyWritesOf: `INSERT INTO delta_write
+		SELECT :target, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
+		FROM delta_write WHERE thread = :source AND ns = :ns AND checkpoint = :checkpoint RETURNING sum, ${BYTES}`,
 
-	getBases: `${BASE} WHERE thread_id = ? AND ns = ? AND checkpoint = ?`,
-	getThreadBases: `${BASE} WHERE thread_id = ?`,
-	putBase: "INSERT OR REPLACE INTO delta_base VALUES (?, ?, ?, ?, ?)",
-	removeBases: "DELETE FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ?",
+	getBases: `${BASE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
+	getThreadBases: `${BASE} WHERE thread = ?`,
+	getBaseSum: "SELECT sum FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ? AND channel = ?",
+	putBase: "INSERT OR REPLACE INTO delta_base VALUES (?, ?, ?, ?, ?, ?)",
+	removeBases: "DELETE FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ? RETURNING sum",
 	removeAllBases: "DELETE FROM delta_base WHERE thread = ?",
-	copyBases: `INSERT INTO delta_base SELECT ?, ns, checkpoint, channel, data FROM delta_base
-		WHERE thread = ? AND ns = ? AND checkpoint = ?`,
-	copyAllBases: "INSERT INTO delta_base SELECT ?, ns, checkpoint, channel, data FROM delta_base WHERE thread = ?",
+	copyBases: `INSERT INTO delta_base SELECT :target, ns, checkpoint, channel, ${sqlSum("sum", ":between")}, data FROM delta_base
+		WHERE thread = :source`,
+	copyBasesOf: `INSERT INTO delta_base SELECT :target, ns, checkpoint, channel, ${sqlSum("sum", ":between")}, data FROM delta_base
+		WHERE thread = :source AND ns = :ns AND checkpoint = :checkpoint RETURNING sum`,
 
 	getBlob: "SELECT id, base, source, type, data FROM delta_blob WHERE id = ?",
 	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, data) VALUES (?, ?, ?, ?, ?, ?)",
-	listBlobs: "SELECT id, base, source, length(data) AS bytes FROM delta_blob WHERE family = ?",
+	/** The family as the row has it, beside the one that the index has. */
+	listBlobs: `SELECT b.id, b.base, b.source, b.family, length(b.data) AS bytes
+		FROM delta_blob i INDEXED BY delta_blob_family JOIN delta_blob b ON b.id = i.id WHERE i.family = ?`,
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 
-	replaceHead:
-		"UPDATE delta_checkpoint SET head = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?) AND ns = ? AND id = ? AND head = ?",
-	replaceValue: `UPDATE delta_write SET value = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
-		AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ? AND value = ?`,
-	replaceBase: `UPDATE delta_base SET data = ? WHERE thread = (SELECT pk FROM delta_thread WHERE thread_id = ?)
-		AND ns = ? AND checkpoint = ? AND channel = ? AND data = ?`,
+	replaceHead: "UPDATE delta_checkpoint SET head = ? WHERE thread = ? AND ns = ? AND id = ? AND head = ?",
+	replaceValue: `UPDATE delta_write SET value = ?, sum = ? WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?
+		AND generation = ? AND idx = ? AND value = ?`,
+	replaceBase:
+		"UPDATE delta_base SET data = ? WHERE thread = ? AND ns = ? AND checkpoint = ? AND channel = ? AND data = ?",
 	replaceBlob: "UPDATE delta_blob SET data = ? WHERE id = ? AND data = ?",
 
 	getThread: `${THREAD} WHERE thread_id = ?`,
+	getThreadByPk: `${THREAD} WHERE pk = ?`,
+	getThreadsByHash: `${THREAD} INDEXED BY delta_thread_hash WHERE hash = ?`,
 	getFamily: `${THREAD} WHERE family = ?`,
-	listThreads: `${THREAD} ORDER BY updated_at DESC, thread_id DESC LIMIT ?`,
-	listThreadsAfter: `${THREAD} WHERE (updated_at, thread_id) < (?, ?) ORDER BY updated_at DESC, thread_id DESC LIMIT ?`,
-	insertThread: `INSERT INTO delta_thread (thread_id, family, stamp, created_at, updated_at, checkpoints)
-		VALUES (?, ?, ?, ?, ?, 0)`,
-	touchThread: "UPDATE delta_thread SET stamp = ?, updated_at = ?, checkpoints = ?, head = ? WHERE pk = ?",
-	restamp: `UPDATE delta_thread SET stamp = ?,
-		checkpoints = (SELECT count(*) FROM delta_checkpoint WHERE thread = delta_thread.pk),
-		head = (SELECT max(id) FROM delta_checkpoint WHERE thread = delta_thread.pk AND ns = '') WHERE pk = ?`,
+	getAllThreads: `${THREAD} NOT INDEXED`,
+	listThreads: `${THREAD} ORDER BY era DESC, updated_at DESC, thread_id DESC LIMIT ?`,
+	listThreadsAfter: `${THREAD} WHERE era <= ? AND (updated_at, thread_id) < (?, ?)
+		ORDER BY era DESC, updated_at DESC, thread_id DESC LIMIT ?`,
+	insertThread: "INSERT INTO delta_thread VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL, 0, 0, 0, 0)",
+	saveThread: `UPDATE delta_thread SET stamp = ?, updated_at = ?, checkpoints = ?, head = ?, keys = ?, forks = ?, loose = ?,
+		sum = ? WHERE pk = ?`,
+	setEra: "UPDATE delta_thread SET era = ? WHERE pk = ?",
 	removeThread: "DELETE FROM delta_thread WHERE pk = ?",
+	addGone: "INSERT INTO delta_gone VALUES (?)",
+	getGone: "SELECT thread FROM delta_gone LIMIT 1",
+	removeGone: "DELETE FROM delta_gone WHERE thread = ?",
 
 	totals: `SELECT (SELECT count(*) FROM delta_thread) AS threads,
 		(SELECT count(*) FROM delta_checkpoint) AS checkpoints,

@@ -1,27 +1,47 @@
+import { CheckpointError } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
-import { SqliteConnection } from "./sqlite-connection.ts";
-import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
-import { packId } from "./sqlite-ids.ts";
+import { checkDatabase } from "./sqlite-check.ts";
 import {
 	addCheckpoint,
-	addWrite,
-	putBase,
-	putCheckpoint,
-	putWrites,
-	replaceBytes,
-	type SqlThread,
-	toBase,
-	toBlob,
+	checkCheckpoint,
+	findCheckpoint,
+	findChildren,
+	findLatest,
+	replaceCheckpoint,
 	toCheckpoint,
-	toThread,
-	toWrite,
-} from "./sqlite-rows.ts";
+} from "./sqlite-checkpoints.ts";
+import { SqliteConnection } from "./sqlite-connection.ts";
+import type { SqliteDatabase } from "./sqlite-driver.ts";
+import { copy, remove, removeGone, removeThread, replaceBytes, Tally } from "./sqlite-maintenance.ts";
+import { proveThreads } from "./sqlite-proofs.ts";
+import { scan } from "./sqlite-scan.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
-import { CHECKPOINT, prepare, type Statements } from "./sqlite-statements.ts";
+import { sumOf } from "./sqlite-sums.ts";
+import {
+	checkThread,
+	createThread,
+	eraOf,
+	findThread,
+	type SqlThread,
+	saveThread,
+	toThread,
+} from "./sqlite-threads.ts";
+import {
+	findBases,
+	findRecentWrites,
+	findThreadBases,
+	findThreadWrites,
+	findWritesOf,
+	putBase,
+	putWrites,
+	toWrite,
+} from "./sqlite-writes.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
+	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
@@ -42,14 +62,13 @@ import type {
 
 /** Long enough for a whole maintenance of other processes, short enough to be noticed. */
 export const DEFAULT_BUSY_TIMEOUT = 30_000;
+/** Pages that are given back to the file system in one transaction. */
+const BATCH_PAGES = 500;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
 	readonly #connection: SqliteConnection;
 	readonly #isShared: boolean;
-	/** Statements of scans, by their text, and the database that they are for. */
-	#scans = new Map<string, SqliteStatement>();
-	#scansOf: SqliteDatabase | undefined;
 	#epoch = 0;
 	#version = "";
 	#versionOf: SqliteDatabase | undefined;
@@ -61,11 +80,17 @@ export class SqliteStorage implements Storage {
 	}
 
 	reserveIds(count: number): Promise<number> {
-		return this.#connection.change((sql) => (sql.reserve.get(count) as { next: number }).next - count);
+		return this.#connection.change(({ sql }) => {
+			const { next, sum } = sql.getSequence.get() as { next: number; sum: number };
+			if (sum !== sumOf("sequence", next))
+				throw new CheckpointError("CORRUPT", "The counter of numbers is damaged: call repair().");
+			sql.setSequence.run(next + count, sumOf("sequence", next + count));
+			return next;
+		});
 	}
 
 	getEpoch(): Promise<number> {
-		return this.#connection.read((sql, db) => {
+		return this.#connection.read(({ sql, db }) => {
 			const { others, all_changes } = sql.getVersion.get() as { others: number; all_changes: number };
 			// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
 			const version = this.#isShared ? `${others} ${all_changes}` : String(others);
@@ -77,107 +102,103 @@ export class SqliteStorage implements Storage {
 	}
 
 	getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		return this.#connection.alone((sql) => toCheckpoint(sql.getCheckpoint.get(threadId, ns, id)));
-	}
-
-	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return this.#connection.alone((sql) => toCheckpoint(sql.getLatest.get(threadId, ns)));
-	}
-
-	scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		return this.#connection.read((_, db) => {
-			const { threadId, ns, before, after, limit } = query;
-			const where: string[] = [];
-			const parameters: unknown[] = [];
-			const add = (condition: string, ...values: unknown[]) => {
-				where.push(condition);
-				parameters.push(...values);
-			};
-			if (threadId !== undefined) add("thread_id = ?", threadId);
-			if (ns !== undefined) add("ns = ?", ns);
-			if (before !== undefined) add("id < ?", before);
-			// The first condition follows from the second; it is there for the index.
-			if (after !== undefined)
-				add("id <= ? AND (id < ? OR (thread_id, ns) > (?, ?))", after.id, after.id, after.threadId, after.ns);
-			const filter = where.length > 0 ? `WHERE ${where.join(" AND ")}` : "";
-			const text = `${CHECKPOINT} ${filter} ORDER BY id DESC, thread_id, ns LIMIT ?`;
-			return this.#scanStatement(db, text)
-				.all(...parameters, limit)
-				.map(toCheckpoint) as FoundCheckpoint[];
+		return this.#ofThread(threadId, undefined, (session, thread) => {
+			const row = findCheckpoint(session, thread, ns, id);
+			return row && toCheckpoint(session, thread, row);
 		});
 	}
 
-	#scanStatement(db: SqliteDatabase, text: string): SqliteStatement {
-		if (this.#scansOf !== db) this.#scans = new Map();
-		this.#scansOf = db;
-		const known = this.#scans.get(text);
-		if (known !== undefined) return known;
-		const statement = prepare(db, text);
-		this.#scans.set(text, statement);
-		return statement;
+	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
+		return this.#ofThread(threadId, undefined, (session, thread) => {
+			const row = findLatest(session, thread, ns);
+			return row && toCheckpoint(session, thread, row);
+		});
+	}
+
+	scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
+		return this.#connection.read((session) => scan(session, query));
 	}
 
 	getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
-		return this.#connection.read((sql) => {
+		return this.#ofThread(key.threadId, [], (session, thread) => {
 			const path = new Map<string, FoundCheckpoint>();
 			let id: string | undefined = key.id;
 			while (id !== undefined && !path.has(id) && path.size < limit) {
-				const row = toCheckpoint(sql.getCheckpoint.get(key.threadId, key.ns, id));
+				const row = findCheckpoint(session, thread, key.ns, id);
 				if (row === undefined) break;
-				path.set(id, row);
-				id = row.parentId;
+				const found = toCheckpoint(session, thread, row);
+				path.set(id, found);
+				id = found.parentId;
 			}
 			return [...path.values()];
 		});
 	}
 
 	getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
-		return this.#connection.read((sql) =>
-			[...new Set(parentIds)].flatMap(
-				(id) => sql.getChildren.all(threadId, ns, packId(id)).map(toCheckpoint) as FoundCheckpoint[],
-			),
-		);
+		return this.#ofThread(threadId, [], (session, thread) => {
+			const rows = [...new Set(parentIds)].flatMap((id) => findChildren(session, thread, ns, id));
+			return rows.map((row) => toCheckpoint(session, thread, row));
+		});
 	}
 
 	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		return this.#connection.read((sql) => ({
-			checkpoints: sql.findRunCheckpoints.all(JSON.stringify(runIds)).map(toCheckpoint) as FoundCheckpoint[],
-			writes: sql.findRunWrites.all(JSON.stringify(runIds)).map(toWrite),
-		}));
+		return this.#connection.read((session) => {
+			const threads = new Map<number, SqlThread | undefined>();
+			/** Of a thread that is being removed there may still be rows. */
+			const withThread = <T>(rows: unknown[], use: (row: unknown, thread: SqlThread) => T): T[] =>
+				rows.flatMap((row) => {
+					const { thread: pk } = row as { thread: number };
+					if (!threads.has(pk)) threads.set(pk, getThreadByPk(session, pk));
+					const thread = threads.get(pk);
+					return thread === undefined ? [] : [use(row, thread)];
+				});
+			const { sql } = session;
+			const toKey = (row: unknown, thread: SqlThread) => toCheckpoint(session, thread, checkCheckpoint(row, thread));
+			return {
+				checkpoints: withThread(sql.findRunCheckpoints.all(JSON.stringify(runIds)), toKey),
+				writes: withThread(sql.findRunWrites.all(JSON.stringify(runIds)), toWrite),
+			};
+		});
 	}
 
-	getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		const run = (sql: Statements) =>
-			keys.flatMap(({ threadId, ns, id }) => sql.getWrites.all(threadId, ns, packId(id)).map(toWrite));
-		return keys.length === 1 ? this.#connection.alone(run) : this.#connection.read(run);
+	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
+		const [only] = keys;
+		if (only === undefined) return [];
+		const recent = keys.length === 1 && (await this.#connection.alone((session) => findRecentWrites(session, only)));
+		return recent || this.#connection.read((session) => keys.flatMap((key) => findWritesOf(session, key)));
+	}
+
+	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
+		return this.#connection.read((session) => {
+			let thread: SqlThread | undefined;
+			return keys.flatMap(({ threadId, ns, id }) => {
+				if (thread?.thread_id !== threadId) thread = findThread(session, threadId);
+				return thread === undefined ? [] : findBases(session, thread, ns, id);
+			});
+		});
 	}
 
 	getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
-		return this.#connection.read((sql) => {
-			// Ids in their packed form sort as they do in full, but before or after those that can't be packed.
-			const rows = sql.getWritesBefore.all(threadId, ns, packId(before), packId(before)).map(toWrite);
-			const isOrphan = ({ id }: WriteRow) =>
-				compareIds(id, before) < 0 && sql.getCheckpoint.get(threadId, ns, id) === undefined;
-			return rows.filter(isOrphan);
+		return this.#ofThread(threadId, [], (session, thread) => {
+			if (thread.loose === 0) return [];
+			const isOrphan = (write: WriteRow) =>
+				write.ns === ns &&
+				compareIds(write.id, before) < 0 &&
+				findCheckpoint(session, thread, ns, write.id) === undefined;
+			return findThreadWrites(session, thread).filter(isOrphan);
 		});
 	}
 
 	getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return this.#connection.alone((sql) => sql.getThreadWrites.all(threadId).map(toWrite));
-	}
-
-	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
-		return this.#connection.read((sql) =>
-			keys.flatMap(({ threadId, ns, id }) => sql.getBases.all(threadId, ns, packId(id)).map(toBase)),
-		);
+		return this.#ofThread(threadId, [], findThreadWrites);
 	}
 
 	getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
-		return this.#connection.alone((sql) => sql.getThreadBases.all(threadId).map(toBase));
+		return this.#ofThread(threadId, [], findThreadBases);
 	}
 
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return this.#connection.read((sql) => {
+		return this.#connection.read(({ sql }) => {
 			const found = new Map<number, BlobRow>();
 			const open = [...ids];
 			for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -192,42 +213,48 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#connection.alone((sql) => {
-			const row = sql.getThread.get(threadId);
-			return row === undefined ? undefined : toThread(row);
-		});
+		return this.#ofThread(threadId, undefined, (_, thread) => toThread(thread));
 	}
 
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		return this.#connection.read((sql) => {
+		return this.#connection.read((session) => {
+			proveThreads(session, "era");
+			const { sql } = session;
 			if (after === undefined) return sql.listThreads.all(limit).map(toThread);
-			return sql.listThreadsAfter.all(after.updatedAt, after.threadId, limit).map(toThread);
+			const { updatedAt, threadId } = after;
+			return sql.listThreadsAfter.all(eraOf(updatedAt), updatedAt, threadId, limit).map(toThread);
 		});
 	}
 
 	getFamily(family: number): Promise<ThreadRow[]> {
-		return this.#connection.alone((sql) => sql.getFamily.all(family).map(toThread));
+		return this.#connection.read((session) => {
+			proveThreads(session, "family");
+			return session.sql.getFamily.all(family).map(toThread);
+		});
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
-		return this.#connection.read((sql) =>
+		return this.#connection.read(({ sql }) =>
 			(sql.listFamilies.all(after, limit) as { family: number }[]).map((row) => row.family),
 		);
 	}
 
 	listBlobs(family: number): Promise<ListedBlob[]> {
-		type Row = { id: number; base: number | null; source: number | null; bytes: number };
-		return this.#connection.read((sql) =>
-			(sql.listBlobs.all(family) as Row[]).map((row) => ({
-				...row,
-				base: row.base ?? undefined,
-				source: row.source ?? undefined,
-			})),
+		type Row = { id: number; base: number | null; source: number | null; family: number; bytes: number };
+		return this.#connection.read(({ sql }) =>
+			(sql.listBlobs.all(family) as Row[]).map(({ id, base, source, family: own, bytes }) => {
+				// It may be of another family, which still needs it.
+				if (own !== family)
+					throw new CheckpointError("CORRUPT", `The row of blob ${id} is damaged: call repair().`, {
+						place: { blobId: id },
+					});
+				return { id, base: base ?? undefined, source: source ?? undefined, bytes };
+			}),
 		);
 	}
 
 	totals(): Promise<StorageTotals> {
-		return this.#connection.read((sql) => {
+		return this.#connection.read(({ sql }) => {
 			const row = sql.totals.get() as Record<string, number>;
 			const { threads = 0, checkpoints = 0, writes = 0 } = row;
 			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0 } = row;
@@ -241,148 +268,114 @@ export class SqliteStorage implements Storage {
 	}
 
 	put(batch: PutBatch): Promise<PutResult | undefined> {
-		return this.#connection.change((sql) => {
-			const thread = this.#threadFor(sql, batch);
-			if (thread === undefined) return undefined;
-			if (batch.checkpoint && batch.onlyOnHead) {
-				const { threadId, ns, id } = batch.checkpoint;
-				const isStored = sql.getCheckpoint.get(threadId, ns, id) !== undefined;
-				checkHead(batch.checkpoint, toCheckpoint(sql.getLatest.get(threadId, ns)), isStored);
+		return this.#connection.change((session) => {
+			const found = findThread(session, batch.threadId);
+			const { threadId, fresh, now, checkpoint } = batch;
+			if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
+			const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
+			if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
+			const { loose } = thread;
+			const dropped = putWrites(session, thread, batch.writes);
+			for (const { id, base, source, type, data } of batch.blobs) {
+				if (dropped.has(id)) continue;
+				session.sql.insertBlob.run(id, thread.family, base ?? null, source ?? null, type ?? null, data);
 			}
-			const dropped = putWrites(sql, thread.pk, batch.writes);
-			for (const { id, base, source, type, data } of batch.blobs)
-				if (!dropped.has(id)) sql.insertBlob.run(id, thread.family, base ?? null, source ?? null, type ?? null, data);
-			for (const row of batch.deltaBases ?? []) putBase(sql, thread.pk, row);
-			const { checkpoint, fresh, now } = batch;
-			const stamp = checkpoint === undefined ? thread.stamp : putCheckpoint(sql, thread, checkpoint, fresh, now);
-			return { family: thread.family, stamp, replaced: checkpoint !== undefined && stamp !== thread.stamp };
+			for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
+			const replaced = checkpoint !== undefined && !addCheckpoint(session, thread, checkpoint);
+			if (replaced) {
+				replaceCheckpoint(session, thread, checkpoint);
+				thread.stamp = fresh;
+			}
+			if (checkpoint !== undefined) thread.updated_at = now;
+			if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
+			return { family: thread.family, stamp: thread.stamp, replaced };
 		});
-	}
-
-	/** The thread of a batch, made if need be; `undefined` if the batch is out of date. */
-	#threadFor(sql: Statements, batch: PutBatch): SqlThread | undefined {
-		const thread = sql.getThread.get(batch.threadId) as SqlThread | undefined;
-		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
-		if (thread !== undefined) return thread;
-		const { threadId, fresh, now } = batch;
-		sql.insertThread.run(threadId, fresh, fresh, now, now);
-		return sql.getThread.get(threadId) as SqlThread;
 	}
 
 	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
-		return this.#connection.change((sql) => {
-			const thread = sql.getThread.get(batch.threadId) as SqlThread | undefined;
-			if (thread === undefined || thread.stamp !== batch.stamp) return undefined;
-			const { pk } = thread;
-			const removed = new Tally();
-			for (const { ns, id } of batch.checkpoints) {
-				removed.checkpoints(sql.removeCheckpoint.all(pk, ns, id));
-				removed.writes(sql.removeWrites.all(pk, ns, packId(id)));
-				sql.removeBases.run(pk, ns, packId(id));
-			}
-			for (const { ns, id, taskId, generation, idx } of batch.writes)
-				removed.writes(sql.removeWrite.all(pk, ns, packId(id), packId(taskId), generation, idx));
-			for (const { key, parentId } of batch.relink)
-				sql.relink.run(parentId === undefined ? null : packId(parentId), pk, key.ns, key.id);
-			for (const row of batch.deltaBases) putBase(sql, pk, row);
-			sql.restamp.run(batch.newStamp, pk);
-			return removed.count;
-		});
+		return this.#connection.change((session) => remove(session, batch));
 	}
 
 	copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		return this.#connection.change((sql) => {
-			const source = sql.getThread.get(batch.source) as SqlThread | undefined;
-			if (source === undefined || source.stamp !== batch.stamp) return undefined;
-			if (sql.getThread.get(batch.target) !== undefined) return undefined;
-			sql.insertThread.run(batch.target, source.family, batch.fresh, batch.now, batch.now);
-			const { pk } = sql.getThread.get(batch.target) as SqlThread;
-			const copied = new Tally();
-			const { rows } = batch;
-			for (const row of rows?.checkpoints ?? [])
-				if (addCheckpoint(sql, pk, row) > 0) copied.checkpoints([{ bytes: row.head.length }]);
-			for (const row of rows?.writes ?? [])
-				if (addWrite(sql, pk, row) > 0)
-					copied.writes([{ bytes: typeof row.value === "number" ? 0 : row.value.length }]);
-			if (batch.checkpoints === undefined && rows === undefined) {
-				copied.checkpoints(sql.copyAllCheckpoints.all(pk, source.pk));
-				copied.writes(sql.copyAllWrites.all(pk, source.pk));
-				sql.copyAllBases.run(pk, source.pk);
-			}
-			for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : []) {
-				const parent = parentId === undefined ? null : packId(parentId);
-				copied.checkpoints(sql.copyCheckpoint.all(pk, parent, source.pk, key.ns, key.id));
-				copied.writes(sql.copyWrites.all(pk, source.pk, key.ns, packId(key.id)));
-				sql.copyBases.run(pk, source.pk, key.ns, packId(key.id));
-			}
-			for (const row of batch.deltaBases) putBase(sql, pk, row);
-			sql.restamp.run(batch.fresh, pk);
-			return copied.count;
-		});
+		return this.#connection.change((session) => copy(session, batch));
 	}
 
-	removeThread(threadId: string): Promise<RowCount> {
-		return this.#connection.change((sql) => {
-			const removed = new Tally();
-			const thread = sql.getThread.get(threadId) as SqlThread | undefined;
-			if (thread === undefined) return removed.count;
-			removed.checkpoints(sql.removeAllCheckpoints.all(thread.pk));
-			removed.writes(sql.removeAllWrites.all(thread.pk));
-			sql.removeAllBases.run(thread.pk);
-			sql.removeThread.run(thread.pk);
-			return removed.count;
-		});
+	/** Its row goes at once, and so the thread; what it had goes a batch at a time. */
+	async removeThread(threadId: string): Promise<RowCount> {
+		const removed = new Tally();
+		const left = await this.#connection.change((session) => removeThread(session, threadId, removed));
+		for (let isDone = left === undefined; !isDone; )
+			isDone = await this.#connection.change((session) => removeGone(session, left as number, removed));
+		return removed.count;
 	}
 
 	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#connection.change((sql) => {
+		return this.#connection.change(({ sql }) => {
 			for (const id of ids) sql.removeBlob.run(id, family);
 		});
 	}
 
 	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#connection.change((sql) =>
-			replacements.reduce((sum, replacement) => sum + replaceBytes(sql, replacement), 0),
+		return this.#connection.change(
+			(session) => replacements.filter((replacement) => replaceBytes(session, replacement)).length,
 		);
 	}
 
 	clear(): Promise<void> {
-		return this.#connection.change((_, db) => {
-			for (const table of ["thread", "checkpoint", "blob", "write", "base"]) db.exec(`DELETE FROM delta_${table}`);
+		return this.#connection.change(({ db }) => {
+			for (const table of ["thread", "checkpoint", "blob", "write", "base", "gone"])
+				db.exec(`DELETE FROM delta_${table}`);
 		});
 	}
 
 	check(): Promise<StorageDamage[]> {
-		return this.#connection.read((_, db) => {
-			const found = db.pragma("integrity_check") as { integrity_check: string }[];
-			return found.map(({ integrity_check: problem }) => ({ problem })).filter(({ problem }) => problem !== "ok");
-		});
+		return this.#connection.read(checkDatabase);
 	}
 
 	async tidy(): Promise<boolean> {
-		return false;
+		const gone = await this.#connection.change((session) => {
+			const found = session.sql.getGone.get() as { thread: number } | undefined;
+			if (found !== undefined) removeGone(session, found.thread, new Tally());
+			return found !== undefined;
+		});
+		if (gone) return true;
+		return this.#connection.alone(({ db }) => {
+			const free = () => Number(db.pragma("freelist_count", { simple: true }));
+			const before = free();
+			if (before > 0) db.pragma(`incremental_vacuum(${BATCH_PAGES})`);
+			const left = free();
+			if (left === 0 || left === before) db.pragma("wal_checkpoint(TRUNCATE)");
+			return left > 0 && left < before;
+		});
 	}
 
 	close(): Promise<void> {
 		return this.#connection.close();
 	}
+
+	/** Reads something of a thread, or answers for one that is not there. */
+	#ofThread<T>(threadId: string, none: T, work: (session: SqliteSession, thread: SqlThread) => T): Promise<T> {
+		return this.#connection.read((session) => {
+			const thread = findThread(session, threadId);
+			return thread === undefined ? none : work(session, thread);
+		});
+	}
 }
 
-/** Counts what RETURNING answered. */
-class Tally {
-	readonly count: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+function guard(session: SqliteSession, thread: SqlThread, checkpoint: CheckpointRow): void {
+	const { ns, id } = checkpoint;
+	const head = findLatest(session, thread, ns);
+	const isStored = findCheckpoint(session, thread, ns, id) !== undefined;
+	checkHead(checkpoint, head && toCheckpoint(session, thread, head), isStored);
+}
 
-	checkpoints(rows: unknown[]): void {
-		this.count.checkpoints += rows.length;
-		this.#bytes(rows);
-	}
+function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
+	const row = session.sql.getThreadByPk.get(pk);
+	return row === undefined ? undefined : checkThread(row);
+}
 
-	writes(rows: unknown[]): void {
-		this.count.writes += rows.length;
-		this.#bytes(rows);
-	}
-
-	#bytes(rows: unknown[]): void {
-		for (const row of rows as { bytes: number }[]) this.count.bytes += row.bytes;
-	}
+function toBlob(row: unknown): BlobRow | undefined {
+	if (row === undefined) return undefined;
+	const { id, base, source, type, data } = row as { [K in keyof BlobRow]: Exclude<BlobRow[K], undefined> | null };
+	return { id, base: base ?? undefined, source: source ?? undefined, type: type ?? undefined, data } as BlobRow;
 }

@@ -1,0 +1,205 @@
+import { CheckpointError, quote } from "../errors.ts";
+import { compareIds } from "./compare-ids.ts";
+import { type PackedId, packId, packOptional, unpackOptional } from "./sqlite-ids.ts";
+import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
+import type { SqlThread } from "./sqlite-threads.ts";
+import { takeLoose } from "./sqlite-writes.ts";
+import type { CheckpointRow, FoundCheckpoint } from "./storage.ts";
+
+export interface SqlCheckpoint {
+	pk: number;
+	thread: number;
+	ns: string;
+	id: string;
+	parent: PackedId | null;
+	/**
+	 * 0 if it is known to come right after its parent in the order of ids: then it is found there. All others, 1, are in
+	 * an index by their parents; a thread that nobody took back in time needs none.
+	 */
+	fork: number;
+	run_id: string | null;
+	source: string | null;
+	step: number | null;
+	/** Totals over its writes and delta bases. */
+	writes: number;
+	bases: number;
+	sum: number;
+	head: Uint8Array;
+}
+
+/** What is left of a row that was removed, or was made. */
+export interface Entry {
+	pk: number;
+	ns: string;
+	id: string;
+	parent: PackedId | null;
+	fork: number;
+	bytes: number;
+}
+
+export function findCheckpoint(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+): SqlCheckpoint | undefined {
+	const row = session.sql.getCheckpoint.get(thread.pk, ns, id);
+	if (row !== undefined) return checkCheckpoint(row, thread);
+	proveKeys(session, thread);
+	return undefined;
+}
+
+export function findLatest(session: SqliteSession, thread: SqlThread, ns: string): SqlCheckpoint | undefined {
+	const row = session.sql.getLatest.get(thread.pk, ns) as SqlCheckpoint | undefined;
+	// The thread names the newest of its root; of other namespaces the index must tell.
+	if (ns !== "") proveKeys(session, thread);
+	else if (thread.head !== (row?.id ?? null)) throw damaged(thread, ns, thread.head ?? (row?.id as string));
+	return row && checkCheckpoint(row, thread);
+}
+
+export function findChildren(session: SqliteSession, thread: SqlThread, ns: string, parentId: string): SqlCheckpoint[] {
+	proveKeys(session, thread);
+	proveForks(session, thread);
+	const next = session.sql.getNext.get(thread.pk, ns, parentId) as SqlCheckpoint | undefined;
+	const isChild = next?.fork === 0 && unpackOptional(next.parent) === parentId;
+	const rows = session.sql.getForks.all(thread.pk, ns, packId(parentId));
+	return [...(isChild ? [next] : []), ...rows].map((row) => checkCheckpoint(row, thread));
+}
+
+/** The greatest id of a namespace, as the index has it. */
+export function newestId(session: SqliteSession, thread: SqlThread, ns: string): string | undefined {
+	return (session.sql.getNewestId.get(thread.pk, ns) as { id: string | null }).id ?? undefined;
+}
+
+/** Throws unless a row is as it was stored. */
+export function checkCheckpoint(row: unknown, thread: SqlThread): SqlCheckpoint {
+	const found = row as SqlCheckpoint;
+	if (found.thread !== thread.pk || found.sum !== sumOfCheckpoint(found)) throw damaged(thread, found.ns, found.id);
+	return found;
+}
+
+/** What the sum of a row must be. */
+export function sumOfCheckpoint({ thread, ns, id, parent, fork, run_id, source, step }: SqlCheckpoint): number {
+	return sumOfRow(thread, { ns, id, parentId: unpackOptional(parent), fork, runId: run_id, source, step });
+}
+
+function damaged({ thread_id: threadId }: SqlThread, ns: string, id: string): CheckpointError {
+	return new CheckpointError(
+		"CORRUPT",
+		`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged or missing: call repair().`,
+		{ place: { threadId, ns, checkpointId: id } },
+	);
+}
+
+type Columns = Pick<CheckpointRow, "ns" | "id" | "parentId"> & { readonly fork: number } & {
+	readonly [K in "runId" | "source" | "step"]: CheckpointRow[K] | null;
+};
+
+function sumOfRow(thread: number, { ns, id, parentId, fork, runId, source, step }: Columns): number {
+	return addSums(sumOf("checkpoint", ns, id, parentId, fork, runId, source, step), sumOfThread(thread));
+}
+
+/** @param session where it is remembered, since its writes will be asked for next */
+export function toCheckpoint(session: SqliteSession, thread: SqlThread, row: SqlCheckpoint): FoundCheckpoint {
+	const { ns, id, parent, run_id, source, step, writes, head } = row;
+	session.recent.set(thread, ns, id, writes);
+	return {
+		threadId: thread.thread_id,
+		stamp: thread.stamp,
+		ns,
+		id,
+		parentId: unpackOptional(parent),
+		runId: run_id ?? undefined,
+		source: source ?? undefined,
+		step: step ?? undefined,
+		head,
+	};
+}
+
+/** Adds a row to a thread, whose own row is to be saved afterwards. Answers whether it did: not if the key is taken. */
+export function addCheckpoint(session: SqliteSession, thread: SqlThread, row: CheckpointRow): boolean {
+	const { ns, id, parentId, runId, source, step, head } = row;
+	const loose = takeLoose(session, thread, ns, id);
+	const newest = ns === "" ? (thread.head ?? undefined) : newestId(session, thread, ns);
+	const isLast = newest === undefined || compareIds(newest, id) < 0;
+	const fork = isLast && newest === parentId ? 0 : 1;
+	const { changes, lastInsertRowid } = session.sql.insertCheckpoint.run(
+		thread.pk,
+		ns,
+		id,
+		packOptional(parentId),
+		fork,
+		runId ?? null,
+		source ?? null,
+		step ?? null,
+		addSums(NO_WRITES, loose.writes),
+		loose.bases,
+		sumOfRow(thread.pk, { ...row, fork }),
+		head,
+	);
+	if (changes === 0) return false;
+	if (!isLast) separate(session, thread, ns, id);
+	thread.loose = subtractSums(thread.loose, addSums(loose.writes, loose.bases));
+	const parent = packOptional(parentId);
+	countIn(session, thread, { pk: Number(lastInsertRowid), ns, id, parent, fork, bytes: head.length });
+	return true;
+}
+
+/** A row that was put between two others comes between a parent and its child. */
+function separate(session: SqliteSession, thread: SqlThread, ns: string, id: string): void {
+	const next = session.sql.getNext.get(thread.pk, ns, id) as SqlCheckpoint | undefined;
+	if (next?.fork === 0) relinkCheckpoint(session, thread, ns, next.id, unpackOptional(next.parent));
+}
+
+/** Puts a row in the place of the one with its key, whose parent it keeps. */
+export function replaceCheckpoint(session: SqliteSession, thread: SqlThread, row: CheckpointRow): void {
+	const { ns, id, runId, source, step, head } = row;
+	const { pk, parent, fork } = checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
+	const sum = sumOfRow(thread.pk, { ...row, parentId: unpackOptional(parent), fork });
+	session.sql.updateCheckpoint.run(runId ?? null, source ?? null, step ?? null, sum, head, pk);
+}
+
+export function relinkCheckpoint(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+	parentId: string | undefined,
+): void {
+	const row = findCheckpoint(session, thread, ns, id);
+	if (row === undefined) return;
+	const { pk, run_id: runId, source, step } = row;
+	const columns = { ns, id, parentId, fork: 1, runId, source, step };
+	session.sql.relink.run(packOptional(parentId), sumOfRow(thread.pk, columns), pk);
+	const before = sumOfFork(row);
+	const after = sumOfFork({ ...row, parent: packOptional(parentId), fork: 1 });
+	setForks(session, thread, addSums(thread.forks, subtractSums(after, before)));
+}
+
+/** Counts a row that was added to a thread. */
+export function countIn(session: SqliteSession, thread: SqlThread, entry: Entry): void {
+	const { ns, id } = entry;
+	thread.checkpoints++;
+	setKeys(session, thread, addSums(thread.keys, sumOfKey(ns, id)));
+	setForks(session, thread, addSums(thread.forks, sumOfFork(entry)));
+	if (ns === "" && (thread.head === null || compareIds(thread.head, id) < 0)) thread.head = id;
+}
+
+/** Counts a row that was removed; the thread's head is to be found anew. */
+export function countOut(session: SqliteSession, thread: SqlThread, entry: Entry): void {
+	thread.checkpoints--;
+	setKeys(session, thread, subtractSums(thread.keys, sumOfKey(entry.ns, entry.id)));
+	setForks(session, thread, subtractSums(thread.forks, sumOfFork(entry)));
+}
+
+function setKeys(session: SqliteSession, thread: SqlThread, total: number): void {
+	keepProof(session.keys, thread, thread.keys, total);
+	thread.keys = total;
+}
+
+function setForks(session: SqliteSession, thread: SqlThread, total: number): void {
+	keepProof(session.forks, thread, thread.forks, total);
+	thread.forks = total;
+}

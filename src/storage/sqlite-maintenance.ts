@@ -1,0 +1,200 @@
+import { compareIds } from "./compare-ids.ts";
+import {
+	addCheckpoint,
+	countIn,
+	countOut,
+	type Entry,
+	findCheckpoint,
+	newestId,
+	relinkCheckpoint,
+	toCheckpoint,
+} from "./sqlite-checkpoints.ts";
+import { packId } from "./sqlite-ids.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { addSums, subtractSums, sumOfThread } from "./sqlite-sums.ts";
+import { createThread, findThread, type SqlThread, saveThread } from "./sqlite-threads.ts";
+import { addToTotal, addWrite, ownSum, putBase, sumOfWrite, totalOf } from "./sqlite-writes.ts";
+import type { CheckpointKey, CopyBatch, RemoveBatch, Replacement, RowCount, WriteRow } from "./storage.ts";
+
+/** Rows that are removed in one transaction: a tenth of a second of work, on a slow machine. */
+const BATCH_ROWS = 2000;
+
+export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
+	const thread = findThread(session, batch.threadId);
+	if (thread === undefined || thread.stamp !== batch.stamp) return undefined;
+	const { sql } = session;
+	const removed = new Tally();
+	for (const key of batch.checkpoints) removeCheckpoint(session, thread, key, removed);
+	for (const { ns, id, taskId, generation, idx } of batch.writes) {
+		const rows = sql.removeWrite.all(thread.pk, ns, packId(id), packId(taskId), generation, idx);
+		removed.writes(rows);
+		addToTotal(session, thread, ns, id, "writes", subtractSums(0, totalOf(rows, thread)));
+	}
+	for (const { key, parentId } of batch.relink) relinkCheckpoint(session, thread, key.ns, key.id, parentId);
+	for (const row of batch.deltaBases) putBase(session, thread, row);
+	thread.head = newestId(session, thread, "") ?? null;
+	thread.stamp = batch.newStamp;
+	saveThread(session, thread);
+	return removed.count;
+}
+
+function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }: CheckpointKey, removed: Tally): void {
+	const { sql } = session;
+	const [entry] = sql.removeCheckpoint.all(thread.pk, ns, id) as Entry[];
+	const writes = sql.removeWrites.all(thread.pk, ns, packId(id));
+	const bases = sql.removeBases.all(thread.pk, ns, packId(id));
+	removed.writes(writes);
+	if (entry === undefined) thread.loose = subtractSums(thread.loose, totalOf([...writes, ...bases], thread));
+	else {
+		countOut(session, thread, entry);
+		removed.checkpoints([entry]);
+	}
+}
+
+export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
+	const source = findThread(session, batch.source);
+	if (source === undefined || source.stamp !== batch.stamp) return undefined;
+	if (findThread(session, batch.target) !== undefined) return undefined;
+	const { target: threadId, fresh: stamp, now } = batch;
+	const target = createThread(session, { threadId, family: source.family, stamp, now });
+	const copied = new Tally();
+	if (batch.rows !== undefined) addRows(session, target, batch.rows, copied);
+	else if (batch.checkpoints === undefined) copyAll(session, source, target, copied);
+	else {
+		// From the oldest on, as they were put.
+		const chosen = [...batch.checkpoints].sort((a, b) => compareIds(a.key.id, b.key.id));
+		for (const { key, parentId } of chosen) copyOne(session, source, target, key, parentId, copied);
+	}
+	for (const row of batch.deltaBases) putBase(session, target, row);
+	saveThread(session, target);
+	return copied.count;
+}
+
+function addRows(session: SqliteSession, target: SqlThread, rows: NonNullable<CopyBatch["rows"]>, copied: Tally): void {
+	const ascending = [...rows.checkpoints].sort((a, b) => compareIds(a.id, b.id));
+	for (const row of ascending)
+		if (addCheckpoint(session, target, row)) copied.checkpoints([{ bytes: row.head.length }]);
+	for (const row of rows.writes) {
+		addToTotal(session, target, row.ns, row.id, "writes", addWrite(session, target, row));
+		copied.writes([{ bytes: typeof row.value === "number" ? 0 : row.value.length }]);
+	}
+}
+
+/** Sums differ between two threads by as much for every row. */
+function wayBetween(source: SqlThread, target: SqlThread): { source: number; target: number; between: number } {
+	const between = subtractSums(sumOfThread(target.pk), sumOfThread(source.pk));
+	return { source: source.pk, target: target.pk, between };
+}
+
+function copyAll(session: SqliteSession, source: SqlThread, target: SqlThread, copied: Tally): void {
+	const { sql } = session;
+	const way = wayBetween(source, target);
+	const entries = sql.copyCheckpoints.all(way) as Entry[];
+	copied.checkpoints(entries);
+	copied.writes(sql.copyWrites.all(way));
+	sql.copyBases.run(way);
+	for (const entry of entries) countIn(session, target, entry);
+	target.loose = source.loose;
+}
+
+function copyOne(
+	session: SqliteSession,
+	source: SqlThread,
+	target: SqlThread,
+	{ ns, id }: CheckpointKey,
+	parentId: string | undefined,
+	copied: Tally,
+): void {
+	const { sql } = session;
+	const place = { ...wayBetween(source, target), ns, checkpoint: packId(id) };
+	const writes = sql.copyWritesOf.all(place);
+	const bases = sql.copyBasesOf.all(place);
+	copied.writes(writes);
+	// As if they had been there before the checkpoint that takes them over.
+	target.loose = addSums(target.loose, totalOf([...writes, ...bases], target));
+	const row = findCheckpoint(session, source, ns, id);
+	if (row === undefined) return;
+	const found = toCheckpoint(session, source, row);
+	addCheckpoint(session, target, { ...found, threadId: target.thread_id, parentId });
+	copied.checkpoints([{ bytes: found.head.length }]);
+}
+
+/** Makes a thread disappear, and removes what fits in a batch. Answers what is left of it. */
+export function removeThread(session: SqliteSession, threadId: string, removed: Tally): number | undefined {
+	const thread = findThread(session, threadId);
+	if (thread === undefined) return undefined;
+	session.sql.removeThread.run(thread.pk);
+	if (sweep(session, thread.pk, removed)) return undefined;
+	session.sql.addGone.run(thread.pk);
+	return thread.pk;
+}
+
+/** Removes more of a thread that has disappeared. Answers whether that was all. */
+export function removeGone(session: SqliteSession, thread: number, removed: Tally): boolean {
+	const isDone = sweep(session, thread, removed);
+	if (isDone) session.sql.removeGone.run(thread);
+	return isDone;
+}
+
+function sweep({ sql }: SqliteSession, thread: number, removed: Tally): boolean {
+	const checkpoints = sql.removeSomeCheckpoints.all(thread, BATCH_ROWS);
+	const writes = sql.removeSomeWrites.all(thread, BATCH_ROWS);
+	removed.checkpoints(checkpoints);
+	removed.writes(writes);
+	const isDone = checkpoints.length < BATCH_ROWS && writes.length < BATCH_ROWS;
+	if (isDone) sql.removeAllBases.run(thread);
+	return isDone;
+}
+
+/** Answers whether the row still had the bytes that were seen. */
+export function replaceBytes(session: SqliteSession, replacement: Replacement): boolean {
+	const { sql } = session;
+	const { from, to } = replacement;
+	if (replacement.kind === "blob") return sql.replaceBlob.run(to, replacement.id, from).changes > 0;
+	const { threadId, ns, id } = replacement.key;
+	const thread = findThread(session, threadId);
+	if (thread === undefined) return false;
+	if (replacement.kind === "checkpoint") return sql.replaceHead.run(to, thread.pk, ns, id, from).changes > 0;
+	if (replacement.kind === "deltaBase")
+		return sql.replaceBase.run(to, thread.pk, ns, packId(id), replacement.channel, from).changes > 0;
+	return replaceValue(session, thread, replacement);
+}
+
+function replaceValue(
+	session: SqliteSession,
+	thread: SqlThread,
+	{ key, from, to }: Replacement & { kind: "write" },
+): boolean {
+	const { ns, id, taskId, generation, idx } = key;
+	const place = [thread.pk, ns, packId(id), packId(taskId), generation, idx];
+	const row = session.sql.getWrite.get(...place) as (WriteRow & { run_id: string | null; sum: number }) | undefined;
+	if (row === undefined) return false;
+	const before = ownSum(row, thread);
+	const columns = { ...row, threadId: thread.thread_id, id, taskId, runId: row.run_id ?? undefined };
+	const own = sumOfWrite({ ...columns, value: to });
+	const sum = addSums(own, sumOfThread(thread.pk));
+	if (session.sql.replaceValue.run(to, sum, ...place, from).changes === 0) return false;
+	const { loose } = thread;
+	addToTotal(session, thread, ns, id, "writes", subtractSums(own, before));
+	if (thread.loose !== loose) saveThread(session, thread);
+	return true;
+}
+
+/** Counts what RETURNING answered. */
+export class Tally {
+	readonly count: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+
+	checkpoints(rows: unknown[]): void {
+		this.count.checkpoints += rows.length;
+		this.#bytes(rows);
+	}
+
+	writes(rows: unknown[]): void {
+		this.count.writes += rows.length;
+		this.#bytes(rows);
+	}
+
+	#bytes(rows: unknown[]): void {
+		for (const row of rows as { bytes: number }[]) this.count.bytes += row.bytes;
+	}
+}

@@ -1,0 +1,78 @@
+import { CheckpointError, quote } from "../errors.ts";
+import type { PackedId } from "./sqlite-ids.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { addSums, sumOfFork, sumOfKey } from "./sqlite-sums.ts";
+import type { SqlThread } from "./sqlite-threads.ts";
+
+/**
+ * Proofs that nothing is missing. A row that is found shows by its sum whether it is sound; one that a damaged index
+ * hides does not show at all. So before something is taken for missing, or for all there is, the index is compared with
+ * the total that the thread has of it: once, and again only if somebody else has changed the thread.
+ */
+
+/** More threads than this are not remembered: to look again is quick. */
+const MOST_PROVEN = 10_000;
+
+/** Proves that the index of a thread's checkpoint ids is whole. */
+export function proveKeys(session: SqliteSession, thread: SqlThread): void {
+	prove(session.keys, thread, thread.keys, () => {
+		let total = 0;
+		for (const row of session.sql.listKeys.iterate(thread.pk)) {
+			const { ns, id } = row as { ns: string; id: string };
+			total = addSums(total, sumOfKey(ns, id));
+		}
+		return total;
+	});
+}
+
+/** Proves that the index of a thread's forks is whole. */
+export function proveForks(session: SqliteSession, thread: SqlThread): void {
+	prove(session.forks, thread, thread.forks, () => {
+		let total = 0;
+		for (const row of session.sql.listForks.iterate(thread.pk)) {
+			const { ns, parent, pk } = row as { ns: string; parent: PackedId | null; pk: number };
+			total = addSums(total, sumOfFork({ ns, parent, pk, fork: 1 }));
+		}
+		return total;
+	});
+}
+
+function prove(proven: Map<number, number>, thread: SqlThread, expected: number, count: () => number): void {
+	if (proven.get(thread.pk) === expected) return;
+	if (count() !== expected)
+		throw new CheckpointError(
+			"CORRUPT",
+			`Checkpoints of thread ${quote(thread.thread_id)} are missing, or an index of them is damaged: call repair().`,
+			{ place: { threadId: thread.thread_id } },
+		);
+	if (proven.size >= MOST_PROVEN) proven.clear();
+	proven.set(thread.pk, expected);
+}
+
+/** A change of ours leaves an index whole that was whole before. */
+export function keepProof(proven: Map<number, number>, thread: SqlThread, before: number, after: number): void {
+	if (proven.get(thread.pk) === before) proven.set(thread.pk, after);
+}
+
+/** Proves, once, that an index of all threads has every one of them, and the table too. */
+export function proveThreads(session: SqliteSession, column: "era" | "family"): void {
+	if (session.wholeIndexes.has(column)) return;
+	const [table, index] = ["NOT INDEXED", `INDEXED BY delta_thread_${column}`].map((way) =>
+		session
+			.prepare(
+				`SELECT count(*) AS threads, total((${column} * 2654435761 + pk * 40503) % 4294967291) AS total FROM delta_thread ${way}`,
+			)
+			.get(),
+	) as [ThreadCount, ThreadCount];
+	// The table itself may have lost threads that another index still has.
+	const hashes = session.prepare("SELECT count(*) AS threads FROM delta_thread INDEXED BY delta_thread_hash").get();
+	const { threads } = hashes as ThreadCount;
+	if (table.threads !== threads || index.threads !== threads || table.total !== index.total)
+		throw new CheckpointError("CORRUPT", "Threads are missing, or an index of them is damaged: call repair().");
+	session.wholeIndexes.add(column);
+}
+
+interface ThreadCount {
+	threads: number;
+	total: number;
+}

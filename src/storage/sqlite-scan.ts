@@ -1,0 +1,79 @@
+import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
+import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { checkThread, findThread, type SqlThread } from "./sqlite-threads.ts";
+import type { FoundCheckpoint, ScanQuery } from "./storage.ts";
+
+/** A row and its thread. */
+type Found = readonly [SqlCheckpoint, SqlThread];
+
+/** A page of checkpoints. */
+export function scan(session: SqliteSession, query: ScanQuery): FoundCheckpoint[] {
+	return findPage(session, query).map(([row, thread]) => toCheckpoint(session, thread, row));
+}
+
+/** Where more than the newest is asked for, it is proven that the index has all of them. */
+function findPage(session: SqliteSession, query: ScanQuery): Found[] {
+	if (query.threadId === undefined) return findAll(session, query);
+	const thread = findThread(session, query.threadId);
+	if (thread === undefined) return [];
+	const { ns, before, after, limit } = query;
+	if (limit === 1 && ns !== undefined && before === undefined && after === undefined) {
+		const row = findLatest(session, thread, ns);
+		return row === undefined ? [] : [[row, thread]];
+	}
+	proveKeys(session, thread);
+	const where = new Conditions().add("thread = ?", thread.pk);
+	if (ns !== undefined) where.add("ns = ?", ns);
+	if (before !== undefined) where.add("id < ?", before);
+	if (after !== undefined) {
+		// With the same id as the last one there can be others only in namespaces behind it, if its thread is this one.
+		const rest = after.threadId < query.threadId ? "TRUE" : after.threadId > query.threadId ? "FALSE" : "ns > ?";
+		where.add(`id <= ? AND (id < ? OR ${rest})`, after.id, after.id, ...(rest === "ns > ?" ? [after.ns] : []));
+	}
+	return find(session, where, "ORDER BY id DESC, ns", limit).map((row) => [checkCheckpoint(row, thread), thread]);
+}
+
+/** Checkpoints of all threads, which nothing but people ask for. */
+function findAll(session: SqliteSession, { ns, before, after, limit }: ScanQuery): Found[] {
+	proveThreads(session, "era");
+	const threads = new Map<number, SqlThread>();
+	for (const row of session.sql.getAllThreads.all()) {
+		const thread = checkThread(row);
+		threads.set(thread.pk, thread);
+		proveKeys(session, thread);
+	}
+	const where = new Conditions();
+	if (ns !== undefined) where.add("ns = ?", ns);
+	if (before !== undefined) where.add("id < ?", before);
+	const name = "(SELECT thread_id FROM delta_thread t WHERE t.pk = thread)";
+	if (after !== undefined)
+		where.add(`id <= ? AND (id < ? OR (${name}, ns) > (?, ?))`, after.id, after.id, after.threadId, after.ns);
+	where.add("thread IN (SELECT pk FROM delta_thread)");
+	return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map((row) => {
+		const thread = threads.get((row as { thread: number }).thread) as SqlThread;
+		return [checkCheckpoint(row, thread), thread];
+	});
+}
+
+/** Rows are chosen by their keys alone, and then read: sorting them whole would take their bytes along. */
+function find(session: SqliteSession, where: Conditions, order: string, limit: number): unknown[] {
+	const keys = `SELECT pk FROM delta_checkpoint WHERE ${where.text} ${order} LIMIT ?`;
+	const pks = session.prepare(keys).all(...where.parameters, limit) as { pk: number }[];
+	return pks.map(({ pk }) => session.sql.getCheckpointByPk.get(pk));
+}
+
+class Conditions {
+	readonly #conditions: string[] = [];
+	readonly parameters: unknown[] = [];
+
+	get text(): string {
+		return this.#conditions.join(" AND ");
+	}
+
+	add(condition: string, ...values: unknown[]): this {
+		this.#conditions.push(condition);
+		this.parameters.push(...values);
+		return this;
+	}
+}

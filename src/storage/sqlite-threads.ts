@@ -1,0 +1,109 @@
+import { CheckpointError, quote } from "../errors.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { sumOf } from "./sqlite-sums.ts";
+import type { ThreadRow } from "./storage.ts";
+
+/** Milliseconds, as a power of two: threads are indexed by the hour or so of their last change, not by its moment, which would move them within the index all the time. */
+const ERA = 2 ** 22;
+
+/** A row of `delta_thread`. What may change is changed here first, and then saved. */
+export interface SqlThread {
+	/** The number that the thread was given when it was made; no other thread ever has it. */
+	readonly pk: number;
+	readonly thread_id: string;
+	readonly family: number;
+	stamp: number;
+	readonly created_at: number;
+	updated_at: number;
+	era: number;
+	checkpoints: number;
+	head: string | null;
+	/** Totals over the entries of the indexes of its checkpoints. */
+	keys: number;
+	forks: number;
+	/** Total over its writes and delta bases whose checkpoint has no row; the others are in the totals of that row. */
+	loose: number;
+	sum: number;
+}
+
+/** The thread with this id. That there is none is believed only if two indexes say so. */
+export function findThread(session: SqliteSession, threadId: string): SqlThread | undefined {
+	const row = session.sql.getThread.get(threadId);
+	if (row !== undefined) return checkThread(row);
+	const hidden = session.sql.getThreadsByHash.all(hashOf(threadId)) as SqlThread[];
+	if (hidden.some(({ thread_id }) => thread_id === threadId)) throw damaged(threadId);
+	return undefined;
+}
+
+/** Throws unless a row is as it was saved. */
+export function checkThread(row: unknown): SqlThread {
+	const thread = row as SqlThread;
+	if (thread.sum !== sumOfThreadRow(thread) || thread.era !== eraOf(thread.updated_at)) throw damaged(thread.thread_id);
+	return thread;
+}
+
+function damaged(threadId: string): CheckpointError {
+	return new CheckpointError("CORRUPT", `The row of thread ${quote(threadId)} is damaged: call repair().`, {
+		place: { threadId },
+	});
+}
+
+export function createThread(
+	session: SqliteSession,
+	{ threadId, family, stamp, now }: { threadId: string; family: number; stamp: number; now: number },
+): SqlThread {
+	const thread: SqlThread = {
+		pk: stamp,
+		thread_id: threadId,
+		family,
+		stamp,
+		created_at: now,
+		updated_at: now,
+		era: eraOf(now),
+		checkpoints: 0,
+		head: null,
+		keys: 0,
+		forks: 0,
+		loose: 0,
+		sum: 0,
+	};
+	session.sql.insertThread.run(stamp, threadId, hashOf(threadId), family, stamp, now, now, thread.era);
+	return thread;
+}
+
+export function saveThread(session: SqliteSession, thread: SqlThread): void {
+	const { pk, stamp, updated_at, checkpoints, head, keys, forks, loose } = thread;
+	thread.sum = sumOfThreadRow(thread);
+	session.sql.saveThread.run(stamp, updated_at, checkpoints, head, keys, forks, loose, thread.sum, pk);
+	const era = eraOf(updated_at);
+	if (era !== thread.era) session.sql.setEra.run(era, pk);
+	thread.era = era;
+}
+
+/** What the sum of a row must be. */
+export function sumOfThreadRow(thread: SqlThread): number {
+	const { pk, thread_id, family, stamp, created_at, updated_at, checkpoints, head, keys, forks, loose } = thread;
+	const totals = [checkpoints, keys, forks, loose];
+	return sumOf("thread", pk, thread_id, family, stamp, created_at, updated_at, head, ...totals);
+}
+
+function hashOf(threadId: string): number {
+	return sumOf("thread id", threadId);
+}
+
+export function eraOf(time: number): number {
+	return Math.floor(time / ERA);
+}
+
+export function toThread(row: unknown): ThreadRow {
+	const { thread_id, family, stamp, created_at, updated_at, checkpoints, head } = checkThread(row);
+	return {
+		threadId: thread_id,
+		family,
+		stamp,
+		createdAt: created_at,
+		updatedAt: updated_at,
+		checkpoints,
+		head: head ?? undefined,
+	};
+}

@@ -1,0 +1,256 @@
+import { CheckpointError, quote } from "../errors.ts";
+import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
+import { findThread, type SqlThread } from "./sqlite-threads.ts";
+import type { CheckpointKey, DeltaBaseRow, NewWrite, StoredValue, WriteRow } from "./storage.ts";
+
+interface SqlWrite {
+	thread: number;
+	ns: string;
+	checkpoint: PackedId;
+	task: PackedId;
+	generation: number;
+	idx: number;
+	channel: string;
+	run_id: string | null;
+	actor: number | null;
+	type: string | null;
+	sum: number;
+	value: StoredValue;
+}
+
+interface SqlBase {
+	thread: number;
+	ns: string;
+	checkpoint: PackedId;
+	channel: string;
+	sum: number;
+	data: Uint8Array;
+}
+
+/** Which total of a checkpoint's row. */
+type Total = "writes" | "bases";
+
+/** All writes of a checkpoint. */
+export function findWritesOf(session: SqliteSession, key: CheckpointKey): WriteRow[] {
+	const recent = findRecentWrites(session, key);
+	if (recent !== undefined) return recent;
+	const thread = findThread(session, key.threadId);
+	return thread === undefined ? [] : findWrites(session, thread, key.ns, key.id);
+}
+
+/** The same by a single statement, if the checkpoint was read just now and nothing has changed since. */
+export function findRecentWrites(session: SqliteSession, { threadId, ns, id }: CheckpointKey): WriteRow[] | undefined {
+	const recent = session.recent.get(threadId, ns, id);
+	if (recent === undefined) return undefined;
+	const rows = session.sql.getWrites.all(recent.thread.pk, ns, packId(id));
+	if (addSums(totalOf(rows, recent.thread), NO_WRITES) !== recent.writes) return undefined;
+	return rows.map((row) => toWrite(row, recent.thread));
+}
+
+/** All writes of a checkpoint: as many as its row says that there are. */
+export function findWrites(session: SqliteSession, thread: SqlThread, ns: string, id: string): WriteRow[] {
+	const rows = session.sql.getWrites.all(thread.pk, ns, packId(id));
+	const stored = storedTotal(session, thread, ns, id, "writes");
+	checkTotal(rows, thread, stored === undefined ? undefined : subtractSums(stored, NO_WRITES), { ns, id });
+	return rows.map((row) => toWrite(row, thread));
+}
+
+export function findBases(session: SqliteSession, thread: SqlThread, ns: string, id: string): DeltaBaseRow[] {
+	const rows = session.sql.getBases.all(thread.pk, ns, packId(id));
+	checkTotal(rows, thread, storedTotal(session, thread, ns, id, "bases"), { ns, id });
+	return rows.map((row) => toBase(row, thread));
+}
+
+/** Of checkpoints without a row nobody keeps a total. */
+function storedTotal(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+	total: Total,
+): number | undefined {
+	const row = session.sql.getCheckpoint.get(thread.pk, ns, id) as Record<Total, number> | undefined;
+	return row?.[total];
+}
+
+function checkTotal(
+	rows: readonly unknown[],
+	thread: SqlThread,
+	expected: number | undefined,
+	at?: { ns: string; id: string },
+): void {
+	if (expected === undefined || totalOf(rows, thread) === expected) return;
+	const { thread_id: threadId } = thread;
+	const where = at === undefined ? "" : ` at checkpoint ${quote(at.id)}, namespace ${quote(at.ns)},`;
+	throw new CheckpointError(
+		"CORRUPT",
+		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: call repair().`,
+		{ place: { threadId, ns: at?.ns, checkpointId: at?.id } },
+	);
+}
+
+/** All that a thread has, in the number that its checkpoints and itself say there are. */
+export function findThreadWrites(session: SqliteSession, thread: SqlThread): WriteRow[] {
+	checkThreadTotals(session, thread);
+	return session.sql.getThreadWrites.all(thread.pk).map((row) => toWrite(row, thread));
+}
+
+export function findThreadBases(session: SqliteSession, thread: SqlThread): DeltaBaseRow[] {
+	checkThreadTotals(session, thread);
+	return session.sql.getThreadBases.all(thread.pk).map((row) => toBase(row, thread));
+}
+
+function checkThreadTotals(session: SqliteSession, thread: SqlThread): void {
+	const rows = [...session.sql.getThreadWrites.all(thread.pk), ...session.sql.getThreadBases.all(thread.pk)];
+	const totals = session.sql.getTotals.get(thread.pk) as { total: number | null };
+	const expected = addSums(Number(BigInt.asIntN(32, BigInt(totals.total ?? 0))), thread.loose);
+	checkTotal(rows, thread, expected);
+}
+
+/** Stores writes of one task. Answers the values of those that were dropped. */
+export function putWrites(session: SqliteSession, thread: SqlThread, writes: readonly NewWrite[]): Set<unknown> {
+	const dropped = new Set<unknown>();
+	const [first] = writes;
+	if (first === undefined) return dropped;
+	const { ns, id } = first;
+	const place = taskOf(thread, first);
+	const before = session.sql.getTaskWrites.all(...place) as { generation: number; idx: number; sum: number }[];
+	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
+	const taken = new Map<number, number>();
+	let change = 0;
+	for (const { conflict, ...write } of writes) {
+		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
+		if (isTaken && conflict !== "replace") {
+			dropped.add(write.value);
+			continue;
+		}
+		const generation = conflict === "add" ? next : 0;
+		const older = before.find((row) => row.generation === generation && row.idx === write.idx);
+		if (taken.has(write.idx)) change = subtractSums(change, taken.get(write.idx) as number);
+		else if (older !== undefined) change = subtractSums(change, ownSum(older, thread));
+		const sum = addWrite(session, thread, { ...write, generation }, place);
+		taken.set(write.idx, sum);
+		change = addSums(change, sum);
+	}
+	addToTotal(session, thread, ns, id, "writes", change);
+	return dropped;
+}
+
+/** The first columns of all writes of a task. */
+function taskOf({ pk }: SqlThread, { ns, id, taskId }: CheckpointKey & { taskId: string }): unknown[] {
+	return [pk, ns, packId(id), packId(taskId)];
+}
+
+/** Answers what the row adds to the total of its checkpoint. */
+export function addWrite(session: SqliteSession, thread: SqlThread, row: WriteRow, task = taskOf(thread, row)): number {
+	const { generation, idx, channel, runId, actor, type, value } = row;
+	const own = sumOfWrite(row);
+	session.sql.putWrite.run(
+		...task,
+		generation,
+		idx,
+		channel,
+		runId ?? null,
+		actor ?? null,
+		type ?? null,
+		addSums(own, sumOfThread(thread.pk)),
+		// better-sqlite3 binds a number as a float unless it is told otherwise, and a column of type ANY keeps that.
+		typeof value === "number" ? BigInt(value) : value,
+	);
+	return own;
+}
+
+export function putBase(session: SqliteSession, thread: SqlThread, { ns, id, channel, data }: DeltaBaseRow): void {
+	const place = [thread.pk, ns, packId(id), channel];
+	const older = session.sql.getBaseSum.get(...place) as { sum: number } | undefined;
+	const own = sumOfBase(ns, id, channel);
+	session.sql.putBase.run(...place, addSums(own, sumOfThread(thread.pk)), data);
+	addToTotal(session, thread, ns, id, "bases", older === undefined ? own : subtractSums(own, ownSum(older, thread)));
+}
+
+/** Keeps account of writes or bases at a checkpoint: in its row, or, as long as it has none, in the thread's. */
+export function addToTotal(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+	total: Total,
+	change: number,
+): void {
+	if (change === 0) return;
+	const add = total === "writes" ? session.sql.addToWrites : session.sql.addToBases;
+	if (add.run({ change, thread: thread.pk, ns, id }).changes === 0) thread.loose = addSums(thread.loose, change);
+}
+
+/** The totals of what is there for a checkpoint that is about to have a row. */
+export function takeLoose(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+): { writes: number; bases: number } {
+	if (thread.loose === 0) return { writes: 0, bases: 0 };
+	return {
+		writes: totalOf(session.sql.getWrites.all(thread.pk, ns, packId(id)), thread),
+		bases: totalOf(session.sql.getBases.all(thread.pk, ns, packId(id)), thread),
+	};
+}
+
+/** What rows of a thread add to a total. */
+export function totalOf(rows: readonly unknown[], thread: SqlThread): number {
+	return (rows as { sum: number }[]).reduce((total, row) => addSums(total, ownSum(row, thread)), 0);
+}
+
+/** A sum without what belonging to the thread adds to it. */
+export function ownSum({ sum }: { sum: number }, thread: SqlThread): number {
+	return subtractSums(sum, sumOfThread(thread.pk));
+}
+
+/** The bytes of a value have a checksum of their own; the number of a blob has none. */
+export function sumOfWrite(row: WriteRow): number {
+	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
+	const number = typeof value === "number" ? value : undefined;
+	return sumOf("write", ns, id, taskId, generation, idx, channel, runId, actor, type, number);
+}
+
+export function sumOfBase(ns: string, id: string, channel: string): number {
+	return sumOf("base", ns, id, channel);
+}
+
+export function toWrite(row: unknown, thread: SqlThread): WriteRow {
+	const found = row as SqlWrite;
+	const { ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value } = found;
+	const write = {
+		threadId: thread.thread_id,
+		ns,
+		id: unpackId(checkpoint),
+		taskId: unpackId(task),
+		generation,
+		idx,
+		channel,
+		runId: run_id ?? undefined,
+		actor: actor ?? undefined,
+		type: type ?? undefined,
+		value,
+	};
+	if (ownSum(found, thread) !== sumOfWrite(write)) throw damaged("write", write, channel);
+	return write;
+}
+
+function toBase(row: unknown, thread: SqlThread): DeltaBaseRow {
+	const found = row as SqlBase;
+	const { ns, checkpoint, channel, data } = found;
+	const base = { threadId: thread.thread_id, ns, id: unpackId(checkpoint), channel, data };
+	if (ownSum(found, thread) !== sumOfBase(ns, base.id, channel)) throw damaged("delta base", base, channel);
+	return base;
+}
+
+function damaged(kind: string, { threadId, ns, id }: CheckpointKey, channel: string): CheckpointError {
+	return new CheckpointError(
+		"CORRUPT",
+		`A ${kind} of channel ${quote(channel)} at checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+		{ place: { threadId, ns, checkpointId: id, channel } },
+	);
+}
