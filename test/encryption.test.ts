@@ -366,7 +366,7 @@ describe("the database file", () => {
 					...["pk", "thread", "ns", "id", "parent", "fork", "run_id", "source", "step"],
 					...["writes", "bases", "sum"],
 				],
-				delta_blob: ["id", "family", "base", "source", "type"],
+				delta_blob: ["id", "family", "base", "source", "type", "sum"],
 				delta_write: [
 					...["thread", "ns", "checkpoint", "task", "generation", "idx"],
 					...["channel", "run_id", "actor", "type", "sum"],

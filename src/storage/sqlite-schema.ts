@@ -53,6 +53,7 @@ const MIGRATIONS: readonly string[] = [
 		base INTEGER,
 		source INTEGER,
 		type TEXT,
+		sum INTEGER NOT NULL,
 		data BLOB NOT NULL
 	) STRICT;
 	CREATE INDEX delta_blob_family ON delta_blob (family);

@@ -28,9 +28,9 @@ const SQL = {
 	getForks: `${CHECKPOINT} WHERE thread = ? AND ns = ? AND parent = ? AND fork = 1`,
 	getNewestId: "SELECT max(id) AS id FROM delta_checkpoint WHERE thread = ? AND ns = ?",
 	findRunCheckpoints: `${CHECKPOINT} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	listKeys: "SELECT ns, id FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ?",
+	listKeys: "SELECT thread, ns, id FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ?",
 	listForks:
-		"SELECT ns, parent, pk FROM delta_checkpoint INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1",
+		"SELECT thread, ns, parent, pk FROM delta_checkpoint INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1",
 	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
@@ -75,11 +75,9 @@ const SQL = {
 	copyBasesOf: `INSERT INTO delta_base SELECT :target, ns, checkpoint, channel, ${sqlSum("sum", ":between")}, data FROM delta_base
 		WHERE thread = :source AND ns = :ns AND checkpoint = :checkpoint RETURNING sum`,
 
-	getBlob: "SELECT id, base, source, type, data FROM delta_blob WHERE id = ?",
-	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, data) VALUES (?, ?, ?, ?, ?, ?)",
-	/** The family as the row has it, beside the one that the index has. */
-	listBlobs: `SELECT b.id, b.base, b.source, b.family, length(b.data) AS bytes
-		FROM delta_blob i INDEXED BY delta_blob_family JOIN delta_blob b ON b.id = i.id WHERE i.family = ?`,
+	getBlob: "SELECT id, family, base, source, type, sum, data FROM delta_blob WHERE id = ?",
+	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, sum, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+	listBlobs: "SELECT id, family, base, source, type, sum, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 

@@ -1,6 +1,7 @@
 import { CheckpointError } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
+import { addBlob, checkBlob, toBlob } from "./sqlite-blobs.ts";
 import { checkDatabase } from "./sqlite-check.ts";
 import {
 	addCheckpoint,
@@ -240,15 +241,10 @@ export class SqliteStorage implements Storage {
 	}
 
 	listBlobs(family: number): Promise<ListedBlob[]> {
-		type Row = { id: number; base: number | null; source: number | null; family: number; bytes: number };
 		return this.#connection.read(({ sql }) =>
-			(sql.listBlobs.all(family) as Row[]).map(({ id, base, source, family: own, bytes }) => {
-				// It may be of another family, which still needs it.
-				if (own !== family)
-					throw new CheckpointError("CORRUPT", `The row of blob ${id} is damaged: call repair().`, {
-						place: { blobId: id },
-					});
-				return { id, base: base ?? undefined, source: source ?? undefined, bytes };
+			sql.listBlobs.all(family).map((row) => {
+				const { id, base, source } = checkBlob(row, family);
+				return { id, base: base ?? undefined, source: source ?? undefined, bytes: (row as ListedBlob).bytes };
 			}),
 		);
 	}
@@ -276,10 +272,7 @@ export class SqliteStorage implements Storage {
 			if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
 			const { loose } = thread;
 			const dropped = putWrites(session, thread, batch.writes);
-			for (const { id, base, source, type, data } of batch.blobs) {
-				if (dropped.has(id)) continue;
-				session.sql.insertBlob.run(id, thread.family, base ?? null, source ?? null, type ?? null, data);
-			}
+			for (const blob of batch.blobs) if (!dropped.has(blob.id)) addBlob(session, thread.family, blob);
 			for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
 			const replaced = checkpoint !== undefined && !addCheckpoint(session, thread, checkpoint);
 			if (replaced) {
@@ -372,10 +365,4 @@ function guard(session: SqliteSession, thread: SqlThread, checkpoint: Checkpoint
 function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
 	const row = session.sql.getThreadByPk.get(pk);
 	return row === undefined ? undefined : checkThread(row);
-}
-
-function toBlob(row: unknown): BlobRow | undefined {
-	if (row === undefined) return undefined;
-	const { id, base, source, type, data } = row as { [K in keyof BlobRow]: Exclude<BlobRow[K], undefined> | null };
-	return { id, base: base ?? undefined, source: source ?? undefined, type: type ?? undefined, data } as BlobRow;
 }

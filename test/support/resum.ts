@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { type SqlBlob, sumOfBlob } from "../../src/storage/sqlite-blobs.ts";
 import { type SqlCheckpoint, sumOfCheckpoint } from "../../src/storage/sqlite-checkpoints.ts";
 import { unpackId } from "../../src/storage/sqlite-ids.ts";
 import { addSums, NO_WRITES, sumOfFork, sumOfKey, sumOfThread } from "../../src/storage/sqlite-sums.ts";
@@ -12,6 +13,9 @@ import { sumOfBase, sumOfWrite } from "../../src/storage/sqlite-writes.ts";
 export function resum(db: Database.Database): void {
 	const threads = db.prepare("SELECT * FROM delta_thread").all() as SqlThread[];
 	for (const thread of threads) resumThread(db, thread);
+	const setBlob = db.prepare("UPDATE delta_blob SET sum = ? WHERE id = ?");
+	const blobs = db.prepare("SELECT id, family, base, source, type, sum FROM delta_blob").all() as SqlBlob[];
+	for (const blob of blobs) setBlob.run(sumOfBlob(blob), blob.id);
 }
 
 function resumThread(db: Database.Database, thread: SqlThread): void {
