@@ -138,7 +138,7 @@ function checkSchema(db: SqliteDatabase, name: string): void {
 	const expected = MIGRATIONS.join("").matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g);
 	for (const [sql, table = ""] of expected)
 		if (found.get(table) !== sql)
-			throw new CheckpointError("CORRUPT", `The schema of ${quote(name)} is damaged, at ${table}: call repair().`);
+			throw new CheckpointError("CORRUPT", `The schema of ${quote(name)} is damaged, at ${table}: restore a backup.`);
 }
 
 /** Brings a database to the current format, from nothing or from an older one. */

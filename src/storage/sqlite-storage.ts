@@ -84,7 +84,7 @@ export class SqliteStorage implements Storage {
 		return this.#connection.change(({ sql }) => {
 			const { next, sum } = sql.getSequence.get() as { next: number; sum: number };
 			if (sum !== sumOf("sequence", next))
-				throw new CheckpointError("CORRUPT", "The counter of numbers is damaged: call repair().");
+				throw new CheckpointError("CORRUPT", "The counter of numbers is damaged: restore a backup.");
 			sql.setSequence.run(next + count, sumOf("sequence", next + count));
 			return next;
 		});

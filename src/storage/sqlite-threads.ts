@@ -43,7 +43,7 @@ export function checkThread(row: unknown): SqlThread {
 }
 
 function damaged(threadId: string): CheckpointError {
-	return new CheckpointError("CORRUPT", `The row of thread ${quote(threadId)} is damaged: call repair().`, {
+	return new CheckpointError("CORRUPT", `The row of thread ${quote(threadId)} is damaged: restore a backup.`, {
 		place: { threadId },
 	});
 }

@@ -86,7 +86,7 @@ function checkTotal(
 	const where = at === undefined ? "" : ` at checkpoint ${quote(at.id)}, namespace ${quote(at.ns)},`;
 	throw new CheckpointError(
 		"CORRUPT",
-		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: call repair().`,
+		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: restore a backup.`,
 		{ place: { threadId, ns: at?.ns, checkpointId: at?.id } },
 	);
 }
@@ -250,7 +250,7 @@ function toBase(row: unknown, thread: SqlThread): DeltaBaseRow {
 function damaged(kind: string, { threadId, ns, id }: CheckpointKey, channel: string): CheckpointError {
 	return new CheckpointError(
 		"CORRUPT",
-		`A ${kind} of channel ${quote(channel)} at checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+		`A ${kind} of channel ${quote(channel)} at checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: restore a backup.`,
 		{ place: { threadId, ns, checkpointId: id, channel } },
 	);
 }
