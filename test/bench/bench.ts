@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { drawGrowth } from "./plot.ts";
 import { formatReport, makeReport } from "./report.ts";
 import { Runner, type Sample } from "./runner.ts";
-import type { Side, Workload } from "./workload.ts";
+import type { Backend, Side, Workload } from "./workload.ts";
 import { workloads } from "./workloads/index.ts";
 
 const HELP = `Measures our savers beside the official ones, and prints how many times smaller and faster they are.
@@ -13,6 +13,7 @@ const HELP = `Measures our savers beside the official ones, and prints how many 
   npm run bench -- [options]
 
   --only <name>     only this workload, or all whose names begin so; may be repeated
+  --postgres        the savers for PostgreSQL, on a server that is started for it, or that TEST_POSTGRES_URL names
   --quick           small sizes and one round: shows that everything runs, not how fast
   --rounds <n>      that many rounds of each workload
   --full            official savers take every step of the longest threads, not a sample
@@ -27,6 +28,7 @@ const HELP = `Measures our savers beside the official ones, and prints how many 
 const { values: options } = parseArgs({
 	options: {
 		only: { type: "string", multiple: true },
+		postgres: { type: "boolean", default: false },
 		quick: { type: "boolean", default: false },
 		rounds: { type: "string" },
 		full: { type: "boolean", default: false },
@@ -41,10 +43,16 @@ const { values: options } = parseArgs({
 /** Growth is for the plot alone. */
 function chooseWorkloads(): Workload[] {
 	const { only, plot } = options;
-	if (only === undefined) return workloads.filter(({ name }) => plot || name !== "growth");
-	const chosen = workloads.filter(({ name }) => only.some((prefix) => name.startsWith(prefix)));
+	const possible = workloads.filter((workload) => backendsOf(workload).length > 0);
+	if (only === undefined) return possible.filter(({ name }) => plot || name !== "growth");
+	const chosen = possible.filter(({ name }) => only.some((prefix) => name.startsWith(prefix)));
 	if (chosen.length === 0) throw new Error(`No workload is called ${only.join(" or ")}.`);
 	return chosen;
+}
+
+/** PostgreSQL is measured by itself: its server would take time from the others. */
+function backendsOf({ backends }: Workload): Backend[] {
+	return backends.filter((backend) => (backend === "postgres") === options.postgres);
 }
 
 function countRounds({ rounds }: Workload): number {
@@ -54,17 +62,18 @@ function countRounds({ rounds }: Workload): number {
 
 /** Every saver once per round, so that what else the machine does meanwhile falls on all of them. */
 async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
-	const runner = new Runner({ ...options, profiles: options.profile });
+	const server = options.postgres ? await startServer() : undefined;
+	const runner = new Runner({ ...options, profiles: options.profile, url: server?.url });
 	const start = Date.now();
 	const samples: Sample[] = [];
 	try {
 		await runner.bundle();
 		for (const [i, workload] of chosen.entries()) {
 			const sides: Side[] = ["official", "ours"];
-			if (workload.limit !== undefined) sides.push("limit");
+			if (workload.limit !== undefined && !options.postgres) sides.push("limit");
 			const rounds = countRounds(workload);
 			for (let round = 1; round <= rounds; round++) {
-				for (const backend of workload.backends) {
+				for (const backend of backendsOf(workload)) {
 					for (const side of sides) {
 						showProgress(start, `${i + 1}/${chosen.length} ${workload.name} ${round}/${rounds} ${side} ${backend}`);
 						samples.push(await runner.measure(workload, side, backend, round));
@@ -74,9 +83,17 @@ async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
 		}
 	} finally {
 		runner.close();
+		await server?.stop();
 		showProgress(start, "done\n");
 	}
 	return samples;
+}
+
+async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
+	const { TEST_POSTGRES_URL: url } = process.env;
+	if (url) return { url, stop: async () => {} };
+	const { PostgresServer } = await import("../support/postgres-server.ts");
+	return PostgresServer.start();
 }
 
 /** One line that changes; where it can't, a line each time. */

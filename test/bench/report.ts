@@ -43,8 +43,8 @@ export interface Report {
 	readonly notes: string[];
 }
 
-const BACKENDS: readonly Backend[] = ["sqlite", "memory"];
-const BACKEND_TITLES: Record<Backend, string> = { sqlite: "SQLite", memory: "memory" };
+const BACKENDS: readonly Backend[] = ["sqlite", "memory", "postgres"];
+const BACKEND_TITLES: Record<Backend, string> = { sqlite: "SQLite", memory: "memory", postgres: "PostgreSQL" };
 /** What a saver keeps in memory of recent states unless told otherwise. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 
@@ -152,10 +152,16 @@ export function formatReport(workloads: readonly Workload[], report: Report): st
 	return `${parts.join("\n\n")}\n`;
 }
 
+/** Those that something was measured on. */
+function backendsOf(rows: readonly { backend: Backend }[]): Backend[] {
+	return BACKENDS.filter((backend) => rows.some((row) => row.backend === backend));
+}
+
 function formatRows(workloads: readonly Workload[], rows: readonly Row[]): string {
+	const backends = backendsOf(rows);
 	const lines = workloads.flatMap(({ name, title, measures }) =>
 		Object.entries(measures).map(([measure, info]) => {
-			const cells = BACKENDS.flatMap((backend) => {
+			const cells = backends.flatMap((backend) => {
 				const row = rows.find((row) => row.workload === name && row.measure === measure && row.backend === backend);
 				return row === undefined ? ["–", ""] : [formatRatio(row), `≥ ${row.target}×`];
 			});
@@ -163,7 +169,8 @@ function formatRows(workloads: readonly Workload[], rows: readonly Row[]): strin
 		}),
 	);
 	const known = lines.filter((cells) => cells.some((cell) => cell.endsWith("×") || cell.endsWith("**")));
-	return formatTable(["workload", "SQLite", "target", "memory", "target"], known);
+	const heads = backends.flatMap((backend) => [BACKEND_TITLES[backend], "target"]);
+	return formatTable(["workload", ...heads], known);
 }
 
 function formatRatio({ ratio, target }: Row): string {
@@ -175,9 +182,10 @@ function formatMiss({ workload, title, backend, ratio, target }: Row): string {
 }
 
 function formatLimits(workloads: readonly Workload[], limits: readonly LimitRow[]): string {
+	const backends = backendsOf(limits);
 	const lines = workloads.flatMap(({ name, title, measures }) =>
 		Object.values(measures).map((info) => {
-			const cells = BACKENDS.map((backend) => {
+			const cells = backends.map((backend) => {
 				const row = limits.find((row) => row.workload === name && row.title === info.title && row.backend === backend);
 				return row === undefined ? "–" : formatFactor(row.factor);
 			});
@@ -185,7 +193,7 @@ function formatLimits(workloads: readonly Workload[], limits: readonly LimitRow[
 		}),
 	);
 	const known = lines.filter((cells) => cells.slice(1).some((cell) => cell !== "–"));
-	return formatTable(["workload", "SQLite", "memory"], known);
+	return formatTable(["workload", ...backends.map((backend) => BACKEND_TITLES[backend])], known);
 }
 
 function formatGrowth(growth: readonly GrowthRow[]): string {

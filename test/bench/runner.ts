@@ -14,6 +14,8 @@ export interface RunOptions {
 	readonly full: boolean;
 	/** Processor time is counted. */
 	readonly cpu: boolean;
+	/** Of a PostgreSQL server, if that is what is measured on. */
+	readonly url?: string | undefined;
 	/** Where to write what the processor did, for each process. */
 	readonly profiles?: string | undefined;
 }
@@ -60,8 +62,8 @@ export class Runner {
 
 	async measure(workload: Workload, side: Side, backend: Backend, round: number): Promise<Sample> {
 		const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-bench-"));
-		const { quick, full } = this.#options;
-		const stage: Stage = { side, backend, folder, quick, full };
+		const { quick, full, url } = this.#options;
+		const stage: Stage = { side, backend, folder, url, quick, full };
 		const start = performance.now();
 		try {
 			if (workload.prepare !== undefined) await this.#start({ workload: workload.name, phase: "prepare", stage });

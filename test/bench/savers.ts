@@ -6,6 +6,7 @@ import Database from "better-sqlite3";
 import { MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { heldBytes } from "./measure.ts";
+import { openPostgres, takePostgresBytes } from "./postgres.ts";
 import type { Measures, Saver, Stage } from "./workload.ts";
 
 export interface OpenSaver {
@@ -55,10 +56,11 @@ export async function measureOn(
 	read: (saver: Saver) => Promise<Measures>,
 ): Promise<Measures> {
 	const before = await heldBytes();
-	const { saver, close } = openSaver(stage);
+	const { saver, close } = stage.backend === "postgres" ? await openPostgres(stage) : openSaver(stage);
 	const filled = await fill(saver);
 	const held = (await heldBytes()) - before;
 	const found = await read(saver);
 	await close();
+	if (stage.backend === "postgres") return { ...filled, ...found, bytes: await takePostgresBytes(stage) };
 	return { ...filled, ...found, bytes: stage.backend === "memory" ? held : diskBytes(stage) };
 }

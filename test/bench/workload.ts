@@ -2,7 +2,7 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 
 /** Whose saver is measured; `limit` does by hand what no saver can do without. */
 export type Side = "ours" | "official" | "limit";
-export type Backend = "sqlite" | "memory";
+export type Backend = "sqlite" | "memory" | "postgres";
 
 /** Where and on what a workload runs. */
 export interface Stage {
@@ -10,6 +10,8 @@ export interface Stage {
 	readonly backend: Backend;
 	/** A folder of its own, where the database is. */
 	readonly folder: string;
+	/** Of the PostgreSQL server, where that is the backend. */
+	readonly url?: string | undefined;
 	/** Small sizes: to see that everything runs, and to warm up before the real ones. */
 	readonly quick: boolean;
 	/** Official savers take every step of the longest threads, not a sample of them. */

@@ -59,11 +59,11 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 		name: `delta-${turns}`,
 		title: `DeltaChannel, ${turns.toLocaleString("en")} turns`,
 		rounds,
-		backends: ["sqlite", "memory"],
+		backends: ["sqlite", "memory", "postgres"],
 		measures: {
 			turn: { title: "turn" },
 			get: { title: "getState", target: { sqlite: 10, memory: 5 } },
-			history: { title: "getStateHistory of 20", target: { sqlite: 20, memory: 10 } },
+			history: { title: "getStateHistory of 20", target: { sqlite: 20, memory: 10, postgres: 20 } },
 			bytes: { title: "bytes" },
 		},
 		async run(stage) {

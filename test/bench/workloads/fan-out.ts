@@ -26,7 +26,7 @@ export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
 	rounds: 3,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver" },
 		turn: { title: "whole turn" },

@@ -44,7 +44,7 @@ export const files: Workload = {
 	name: "files",
 	title: "200 files of 4 kB, one edited per step",
 	rounds: 3,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes", target: { sqlite: 40 } },
 		put: { title: "put + putWrites", target: { sqlite: 3, memory: 2 } },

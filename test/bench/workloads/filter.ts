@@ -20,7 +20,7 @@ export const filter: Workload = {
 	name: "filter",
 	title: "list by metadata in 100,000 checkpoints",
 	rounds: 1,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		rare: { title: "all with a rare value, in all threads" },
 		common: { title: "20 with a common value, in all threads" },

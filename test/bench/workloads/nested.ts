@@ -41,7 +41,7 @@ export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
 	rounds: 3,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes" },
 		put: { title: "put + putWrites" },

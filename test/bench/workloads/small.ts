@@ -30,11 +30,11 @@ export const small: Workload = {
 	name: "small",
 	title: "small states, 2,000 threads of 5 checkpoints",
 	rounds: 3,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: {
-		bytes: { title: "bytes", target: { sqlite: 1, memory: 1 } },
-		put: { title: "put + putWrites", target: { sqlite: 1.3, memory: 1 } },
-		get: { title: "getTuple of each head", target: { sqlite: 1.3, memory: 1 } },
+		bytes: { title: "bytes", target: { sqlite: 1, memory: 1, postgres: 1.2 } },
+		put: { title: "put + putWrites", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
+		get: { title: "getTuple of each head", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
 		list: { title: "list of each thread" },
 	},
 	async run(stage) {

@@ -10,7 +10,7 @@ export const threads: Workload = {
 	name: "threads",
 	title: "64 threads at once",
 	rounds: 3,
-	backends: ["sqlite", "memory"],
+	backends: ["sqlite", "memory", "postgres"],
 	measures: { turn: { title: "turn" }, bytes: { title: "bytes" } },
 	async run(stage) {
 		const [count, turns] = stage.quick ? [8, 2] : [64, 12];
