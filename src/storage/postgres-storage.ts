@@ -202,8 +202,8 @@ export class PostgresStorage implements Storage {
 		return this.#session.run(async (query, isAgain) => {
 			const send = (mayCreate: boolean) => query(this.#putStatement(batch, mayCreate, isAgain), values);
 			const store = async () => {
-				// Writes hardly ever come before the first checkpoint of their thread.
-				const isFirst = batch.checkpoint !== undefined;
+				// Only a checkpoint without a parent is likely to be the first that comes of its thread.
+				const isFirst = batch.checkpoint !== undefined && batch.checkpoint.parentId === undefined;
 				const rows = await send(isFirst);
 				const isMissing = rows.length === 0 && !isFirst && batch.stamp === undefined;
 				return readPut(isMissing ? await send(true) : rows, batch);
