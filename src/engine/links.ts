@@ -1,3 +1,4 @@
+import { compareIds } from "../storage/compare-ids.ts";
 import type { PathCheckpoint } from "./attribution.ts";
 import { Lru } from "./lru.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
@@ -43,19 +44,37 @@ export class LinkCache {
 		this.#threads = new Lru(limit);
 	}
 
-	/** @param epoch the storage's, see `Storage.getEpoch` */
+	/** What is remembered of a thread, whether or not it still holds. */
+	peek(threadId: string): ThreadLinks | undefined {
+		return this.#threads.get(threadId);
+	}
+
+	/**
+	 * What is remembered of a thread and still holds, to be filled further: it is told of changes from now on.
+	 *
+	 * @param epoch the storage's, see `Storage.getEpoch`
+	 */
 	open(threadId: string, epoch: number): ThreadLinks {
 		const known = this.#threads.get(threadId);
-		return known?.epoch === epoch ? known : new ThreadLinks(epoch);
+		if (known?.epoch === epoch) return known;
+		known?.end();
+		const links = new ThreadLinks(epoch);
+		this.#threads.set(threadId, links, 0);
+		return links;
 	}
 
+	/** Counts what was filled in, unless it was forgotten meanwhile. */
 	keep(threadId: string, links: ThreadLinks): void {
-		this.#threads.set(threadId, links, links.bytes);
+		if (this.#threads.get(threadId) === links) this.#threads.set(threadId, links, links.bytes);
 	}
 
-	/** To be called for whatever this process stored: checkpoints, their parents, and what writes were stored at. */
-	change(threadId: string, ns: string, ids: readonly (string | undefined)[]): void {
-		this.#threads.get(threadId)?.change(ns, ids);
+	/**
+	 * To be called for whatever this process stored: checkpoints, their parents, and what writes were stored at.
+	 *
+	 * @param orphanAt what writes were stored at, if that may have no row
+	 */
+	change(threadId: string, ns: string, ids: readonly (string | undefined)[], orphanAt?: string): void {
+		this.#threads.get(threadId)?.change(ns, ids, orphanAt);
 	}
 
 	forget(threadId: string): void {
@@ -101,13 +120,19 @@ export class ThreadLinks {
 		}
 	}
 
-	change(ns: string, ids: readonly (string | undefined)[]): void {
+	change(ns: string, ids: readonly (string | undefined)[], orphanAt: string | undefined): void {
 		this.changes++;
 		for (const id of ids) {
 			if (id === undefined) continue;
 			const place = keyOf(ns, id);
 			for (const key of this.#dependents.get(place) ?? []) this.#remove(key);
 			this.#dependents.delete(place);
+		}
+		if (orphanAt === undefined) return;
+		// Only a checkpoint without a parent looks for writes without a row, and only for older ones.
+		for (const key of this.#dependents.get(keyOf(ns, ORPHANS)) ?? []) {
+			const link = this.#links.get(key);
+			if (link !== undefined && compareIds(orphanAt, link.id) < 0) this.#remove(key);
 		}
 	}
 

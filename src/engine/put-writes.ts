@@ -3,7 +3,6 @@ import type { Encoded } from "../codec/codec.ts";
 import type { CheckpointKey, NewWrite, StoredValue } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs.ts";
 import type { Engine } from "./engine.ts";
-import { ORPHANS } from "./links.ts";
 import { settle } from "./settle.ts";
 
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
@@ -40,7 +39,7 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 		const fresh = await engine.blobs.nextId();
 		const added = blobs.map(({ row }) => row);
 		const stored = await engine.storage.put({ threadId, stamp, fresh, now: Date.now(), blobs: added, writes: rows });
-		engine.links.change(threadId, ns, [id, engine.peekView(key) === undefined ? ORPHANS : undefined]);
+		engine.links.change(threadId, ns, [id], engine.peekView(key) === undefined ? id : undefined);
 		if (stored === undefined) continue;
 		engine.keepWritten(key, blobs);
 		return;

@@ -27,9 +27,8 @@ export async function walk(
 	options: { withoutOwn?: boolean } = {},
 ): Promise<Map<string, RawHistory>> {
 	const { threadId, ns } = key;
-	const links = engine.links.open(threadId, await engine.storage.getEpoch());
+	const [links, steps] = await openSteps(engine, key, channels);
 	const { bytes } = links;
-	const steps = new Steps(engine, key, links, await firstPage(engine, key, channels));
 	const histories = new Map<string, RawHistory>();
 	for (const channel of channels) {
 		const path: Link[] = [];
@@ -50,11 +49,33 @@ export async function walk(
 }
 
 /**
- * Rows to begin with: few, since most of a history is remembered; or, where a round trip costs more than a row, as many
- * as there are to the snapshots of these channels, if LangGraph's counters tell.
+ * What is remembered of a thread, and a way to the rest.
+ *
+ * Where a round trip costs more than a row, the first rows tell whether what is remembered still holds; if there is
+ * nothing of the kind, all that is likely to be needed is read at once.
  */
-async function firstPage(engine: Engine, key: CheckpointKey, channels: readonly string[]): Promise<number> {
-	if (engine.storage.readPath === undefined) return FIRST_PAGE;
+async function openSteps(
+	engine: Engine,
+	key: CheckpointKey,
+	channels: readonly string[],
+): Promise<[ThreadLinks, Steps]> {
+	const { storage, links } = engine;
+	if (storage.readPath === undefined) {
+		const opened = links.open(key.threadId, await storage.getEpoch());
+		return [opened, new Steps(engine, key, opened, FIRST_PAGE)];
+	}
+	const known = links.peek(key.threadId);
+	const changes = known?.changes;
+	const depth = await expectDepth(engine, key, channels);
+	const found = await storage.readPath(key, known === undefined ? depth : FIRST_PAGE);
+	const opened = links.open(key.threadId, found.epoch);
+	const steps = new Steps(engine, key, opened, opened === known ? FIRST_PAGE : depth, changes);
+	steps.add(found);
+	return [opened, steps];
+}
+
+/** How many rows there are to the snapshots of these channels, if LangGraph's counters tell. */
+async function expectDepth(engine: Engine, key: CheckpointKey, channels: readonly string[]): Promise<number> {
 	const { metadata } = engine.peekView(key)?.head ?? {};
 	const { counters_since_delta_snapshot: counters } = (
 		metadata === undefined ? {} : await engine.decodeCell(key, "metadata", metadata, new Map())
@@ -148,11 +169,12 @@ class Steps {
 	/** How often the thread had changed before anything was read. */
 	readonly #changes: number;
 
-	constructor(engine: Engine, key: CheckpointKey, links: ThreadLinks, page: number) {
+	/** @param changes how often the thread had changed before anything was read, if something was */
+	constructor(engine: Engine, key: CheckpointKey, links: ThreadLinks, page: number, changes = links.changes) {
 		this.#engine = engine;
 		this.#key = key;
 		this.#links = links;
-		this.#changes = links.changes;
+		this.#changes = changes;
 		this.#page = page;
 	}
 
@@ -179,6 +201,12 @@ class Steps {
 	async #readPage(id: string): Promise<void> {
 		const found = await readPath(this.#engine.storage, { ...this.#key, id }, this.#page);
 		this.#page = Math.min(this.#page * 4, LARGEST_PAGE);
+		// Others have changed the thread since the page before.
+		if (found.epoch !== undefined && found.epoch !== this.#links.epoch) this.#links.end();
+		this.add(found);
+	}
+
+	add(found: Omit<PathReading, "epoch">): void {
 		const bases = groupBases(found.deltaBases);
 		const writes = groupWrites(found.writes);
 		const path = found.path.map((row) => {
@@ -206,7 +234,11 @@ class Steps {
 	}
 }
 
-async function readPath(storage: Storage, key: CheckpointKey, limit: number): Promise<PathReading> {
+async function readPath(
+	storage: Storage,
+	key: CheckpointKey,
+	limit: number,
+): Promise<Omit<PathReading, "epoch"> & { epoch?: number }> {
 	if (storage.readPath !== undefined) return storage.readPath(key, limit);
 	const path = await storage.getPath(key, limit);
 	const ids = new Set(path.map(({ id }) => id));

@@ -14,6 +14,7 @@ import type {
 	ScanQuery,
 	WriteRow,
 } from "./storage.ts";
+import type { ThreadState } from "./thread-epochs.ts";
 
 /** Tells apart scans that need different statements: by which of their bounds are given. */
 export function shapeOfScan({ threadId, ns, before, after, labels = {} }: ScanQuery): string {
@@ -141,6 +142,11 @@ export function pathStatement(schema: string): Statement {
 	SELECT 'd', NULL, p.thread_id, b.ns, b.checkpoint, b.channel, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.data
 	FROM path p JOIN ${tableName(schema, "base")} b ON b.thread = p.thread AND b.ns = p.ns AND b.checkpoint = p.id
 	UNION ALL
+	SELECT 'f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.stamp, t.checkpoints, w.writes, w.batch, NULL
+	FROM ${thread} t CROSS JOIN LATERAL (
+		SELECT count(*) AS writes, coalesce(max(batch), 0) AS batch FROM ${write} w WHERE w.thread = t.number
+	) w WHERE t.thread_id = $thread
+	UNION ALL
 	SELECT 'e', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM last
 	UNION ALL
 	SELECT 'o', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
@@ -168,7 +174,7 @@ function compareRows(a: CheckpointKey, b: CheckpointKey): number {
 }
 
 /** Reads the answer of {@link pathStatement}. */
-export function toPathReading(rows: readonly SqlRow[]): PathReading {
+export function toPathReading(rows: readonly SqlRow[]): Omit<PathReading, "epoch"> & { state: ThreadState } {
 	const path = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
 	return {
 		path: withoutCycle(path.map(checkpointOf)),
@@ -176,6 +182,7 @@ export function toPathReading(rows: readonly SqlRow[]): PathReading {
 		writes: writesOf(rows, "w"),
 		deltaBases: rows.filter(isOf("d")).map(baseOf),
 		orphans: rows.some(isOf("e")) ? writesOf(rows, "o") : undefined,
+		state: stateOf(rows.find(isOf("f")) ?? []),
 	};
 }
 
@@ -217,6 +224,10 @@ function writeOf([
 	value,
 ]: SqlRow): WriteRow {
 	return toWrite([thread, ns, id, task, generation, idx, channel, run, actor, type, blob, value]);
+}
+
+function stateOf([, , , , , , , , , stamp, checkpoints, writes, batch]: SqlRow): ThreadState {
+	return { stamp: Number(stamp), checkpoints: Number(checkpoints), writes: Number(writes), batch: Number(batch) };
 }
 
 function blobOf([, , , , , , , , type, id, base, source, , data]: SqlRow): BlobRow {

@@ -54,6 +54,7 @@ import type {
 	WriteKey,
 	WriteRow,
 } from "./storage.ts";
+import { ThreadEpochs } from "./thread-epochs.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
@@ -69,6 +70,7 @@ export class PostgresStorage implements Storage {
 		const [row] = await this.#query(this.#sql.reserve, { count });
 		return Number(row?.[0]);
 	});
+	readonly #epochs = new ThreadEpochs();
 	#ready: Promise<void> | undefined;
 	#epoch = 0;
 
@@ -117,7 +119,8 @@ export class PostgresStorage implements Storage {
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
 		const statement = this.#build("path", () => pathStatement(this.#schema));
 		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		return toPathReading(await this.#query(statement, values));
+		const { state, ...reading } = toPathReading(await this.#query(statement, values));
+		return { ...reading, epoch: this.#epochs.see(threadId, state) };
 	}
 
 	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
@@ -199,7 +202,9 @@ export class PostgresStorage implements Storage {
 			throw new CheckpointError("STORAGE", "A blob id was given twice.");
 		const values = putValues(batch);
 		await this.#open();
-		return this.#session.run(async (query, isAgain) => {
+		let tries = 0;
+		const stored = await this.#session.run(async (query, isAgain) => {
+			tries++;
 			const send = (mayCreate: boolean) => query(this.#putStatement(batch, mayCreate, isAgain), values);
 			const store = async () => {
 				// Only a checkpoint without a parent is likely to be the first that comes of its thread.
@@ -211,6 +216,15 @@ export class PostgresStorage implements Storage {
 			// The first sending may still be under way: whoever has the thread locked knows how it ended.
 			return isAgain ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
 		});
+		if (stored !== undefined) this.#noteChange(batch, stored.replaced || tries > 1);
+		return stored;
+	}
+
+	/** @param isUnclear it is not known what exactly was added */
+	#noteChange({ threadId, fresh, checkpoint, writes, deltaBases = [] }: PutBatch, isUnclear: boolean): void {
+		const isAdded = deltaBases.length === 0 && writes.every(({ conflict }) => conflict === "add");
+		if (isUnclear || !isAdded) return this.#epochs.forget(threadId);
+		this.#epochs.add(threadId, { checkpoints: checkpoint ? 1 : 0, writes: writes.length, batch: fresh });
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {

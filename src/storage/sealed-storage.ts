@@ -344,13 +344,14 @@ export class SealedStorage implements Storage {
 		};
 	}
 
-	#openPath({ path, siblings, writes, deltaBases, orphans }: PathReading): PathReading {
+	#openPath({ path, siblings, writes, deltaBases, orphans, epoch }: PathReading): PathReading {
 		return {
 			path: this.#openCheckpoints(path),
 			siblings: this.#openCheckpoints(siblings),
 			writes: writes.map((row) => this.#openWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#openBase(row)),
 			orphans: orphans?.map((row) => this.#openWrite(row)),
+			epoch,
 		};
 	}
 

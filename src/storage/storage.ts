@@ -209,6 +209,8 @@ export interface PathReading {
 	readonly deltaBases: readonly DeltaBaseRow[];
 	/** What {@link Storage.getOrphanWrites} answers for the last of the path; `undefined` if its parent is stored too. */
 	readonly orphans: readonly WriteRow[] | undefined;
+	/** As {@link Storage.getEpoch}, for this thread alone. */
+	readonly epoch: number;
 }
 
 /** Something that a backend found wrong with how it keeps rows; values and histories are none of its business. */
