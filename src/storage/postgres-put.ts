@@ -7,9 +7,10 @@ export interface PutShape {
 	readonly hasCheckpoint: boolean;
 	readonly isGuarded: boolean;
 	readonly hasBlobs: boolean;
-	/** Writes that replace others, and those that do not. */
+	/** Writes that replace others, those that do not, and among these such that are dropped if there is one. */
 	readonly hasReplacing: boolean;
 	readonly hasAdding: boolean;
+	readonly hasDropping: boolean;
 	readonly hasBases: boolean;
 	/** It builds on rows that must be there. */
 	readonly hasStamp: boolean;
@@ -27,6 +28,7 @@ export function shapeOf(batch: PutBatch, mayCreate: boolean, isAgain: boolean): 
 		hasBlobs: blobs.length > 0,
 		hasReplacing: writes.some(({ conflict }) => conflict === "replace"),
 		hasAdding: writes.some(({ conflict }) => conflict !== "replace"),
+		hasDropping: writes.some(({ conflict }) => conflict === "drop"),
 		hasBases: deltaBases.length > 0,
 		hasStamp: stamp !== undefined,
 		mayCreate: mayCreate && stamp === undefined,
@@ -87,14 +89,13 @@ function plainThread(schema: string, { mayCreate }: PutShape): string[] {
  * its end. And what keeps the batch from being stored, besides a stamp that is not the thread's.
  */
 function lockedThread(schema: string, { hasCheckpoint, isGuarded, isAgain, mayCreate, ...shape }: PutShape): string[] {
+	const lock = hasCheckpoint ? "NO KEY UPDATE" : shape.hasStamp ? "SHARE" : "KEY SHARE";
+	const thread = `FROM ${tableName(schema, "thread")} WHERE thread_id = $thread::text`;
+	if (!isGuarded && !isAgain && !mayCreate)
+		return [`thread AS MATERIALIZED (SELECT number, family, stamp ${thread} AND ${IS_CURRENT} FOR ${lock})`];
 	const isFree = isGuarded ? "AND NOT EXISTS (SELECT FROM raced) AND NOT EXISTS (SELECT FROM branch)" : "";
 	const isApplied = isAgain ? "OR EXISTS (SELECT FROM applied)" : "";
-	const parts = [
-		`guard AS MATERIALIZED (
-			SELECT number, family, stamp, checkpoints FROM ${tableName(schema, "thread")} WHERE thread_id = $thread::text
-			FOR ${hasCheckpoint ? "NO KEY UPDATE" : shape.hasStamp ? "SHARE" : "KEY SHARE"}
-		)`,
-	];
+	const parts = [`guard AS MATERIALIZED (SELECT number, family, stamp, checkpoints ${thread} FOR ${lock})`];
 	if (isAgain) parts.push(applied(schema, hasCheckpoint, shape.hasAdding || shape.hasReplacing));
 	if (isGuarded) parts.push(branch(schema, isAgain));
 	const current = `SELECT number, family, stamp FROM guard WHERE (${IS_CURRENT} ${isApplied}) ${isFree}`;
@@ -203,20 +204,27 @@ function selectWrite(generation: string): string {
  * Writes that leave others in place. They are stored once even if the batch comes again while the first sending is still
  * on its way.
  */
-function adding(schema: string, { hasReplacing }: PutShape): string {
+function adding(schema: string, { hasReplacing, hasDropping }: PutShape): string {
 	const write = tableName(schema, "write");
 	const generation = "(SELECT coalesce(max(b.generation) + 1, 0) FROM before b)";
-	return `before AS MATERIALIZED (
+	const isNotStored = "NOT EXISTS (SELECT FROM before b WHERE b.batch = $fresh::bigint)";
+	const isOurs = hasReplacing ? "AND i.conflict <> 'replace'" : "";
+	const before = `before AS MATERIALIZED (
 		SELECT w.generation, w.idx, w.batch FROM ${write} w WHERE w.thread = ${NUMBER} AND w.ns = $writeNs::text
 			AND w.checkpoint = $writeId::text AND w.task = $task::text
-	), incoming AS MATERIALIZED (
+	)`;
+	if (!hasDropping)
+		return `${before}, added AS (
+			INSERT INTO ${write} (${WRITE_COLUMNS}) ${selectWrite(generation)} FROM thread, ${INCOMING}
+			WHERE ${isNotStored} ${isOurs}
+		)`;
+	return `${before}, incoming AS MATERIALIZED (
 		SELECT i.*, i.conflict = 'drop' AND EXISTS (SELECT FROM before b WHERE b.idx = i.idx) AS is_dropped
-		FROM ${INCOMING} ${hasReplacing ? "WHERE i.conflict <> 'replace'" : ""}
+		FROM ${INCOMING} WHERE true ${isOurs}
 	), added AS (
 		INSERT INTO ${write} (${WRITE_COLUMNS})
 		${selectWrite(`CASE WHEN i.conflict = 'add' THEN ${generation} ELSE 0 END`)}
-		FROM thread, incoming i
-		WHERE NOT i.is_dropped AND NOT EXISTS (SELECT FROM before b WHERE b.batch = $fresh::bigint)
+		FROM thread, incoming i WHERE NOT i.is_dropped AND ${isNotStored}
 	)`;
 }
 
@@ -230,14 +238,14 @@ function replacing(schema: string): string {
 	)`;
 }
 
-function blobs(schema: string, { hasAdding, isAgain }: PutShape): string {
+function blobs(schema: string, { hasDropping, isAgain }: PutShape): string {
 	const isDropped = "EXISTS (SELECT FROM incoming i WHERE i.is_dropped AND i.blob = b.id)";
 	return `blobs AS (
 		INSERT INTO ${tableName(schema, "blob")} (id, family, base, source, type, data)
 		SELECT b.id, thread.family, b.base, b.source, b.type, substr($blobData::bytea, b.start, b.length)
 		FROM thread, unnest($blobIds::bigint[], $blobBases::bigint[], $blobSources::bigint[], $blobTypes::text[],
 			$blobStarts::int[], $blobLengths::int[]) AS b (id, base, source, type, start, length)
-		WHERE true ${hasAdding ? `AND NOT ${isDropped}` : ""} ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
+		WHERE true ${hasDropping ? `AND NOT ${isDropped}` : ""} ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
 	)`;
 }
 
