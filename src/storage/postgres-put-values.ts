@@ -4,7 +4,7 @@ import { asBuffer, baseColumns, packBytes, text, writeColumns } from "./postgres
 import type { SqlRow } from "./postgres-session.ts";
 import type { Values } from "./postgres-statement.ts";
 import { fromText, toText } from "./postgres-text.ts";
-import type { CheckpointRow, NewWrite, PutBatch, PutResult } from "./storage.ts";
+import type { BlobRow, CheckpointRow, DeltaBaseRow, NewWrite, PutBatch, PutResult } from "./storage.ts";
 
 /** Reads the answer of `putStatement`. */
 export function readPut([row]: SqlRow[], batch: PutBatch): PutResult | undefined {
@@ -18,57 +18,70 @@ export function readPut([row]: SqlRow[], batch: PutBatch): PutResult | undefined
 
 /** What the parameters of `putStatement` stand for. */
 export function putValues(batch: PutBatch): Values {
-	const { threadId, fresh, now, checkpoint, blobs, writes, deltaBases = [] } = batch;
-	const [write] = writes;
-	const written = writeColumns(writes);
-	const bases = baseColumns(deltaBases);
-	const data = packBytes(blobs.map((row) => row.data));
+	const { threadId, stamp, fresh, now, checkpoint, blobs, writes, deltaBases = [] } = batch;
+	const values = { thread: toText(threadId), stamp: stamp ?? null, fresh, now, minute: minuteOf(now) };
+	return Object.assign(
+		values,
+		checkpoint && checkpointValues(batch, checkpoint),
+		blobs.length > 0 && blobValues(blobs),
+		writes.length > 0 && writeValues(writes),
+		deltaBases.length > 0 && baseValues(deltaBases),
+	);
+}
+
+function checkpointValues({ namedBlobs, labels }: PutBatch, row: CheckpointRow): Values {
 	return {
-		thread: toText(threadId),
-		stamp: batch.stamp ?? null,
-		fresh,
-		now,
-		minute: minuteOf(now),
-		...(checkpoint && {
-			ns: toText(checkpoint.ns),
-			id: toText(checkpoint.id),
-			head: checkpoint.ns === "" ? toText(checkpoint.id) : null,
-			parent: text(checkpoint.parentId),
-			run: text(checkpoint.runId),
-			source: text(checkpoint.source),
-			step: checkpoint.step ?? null,
-			labels: batch.labels === undefined ? UNKNOWN_LABELS : (splitLabels(batch.labels).rest ?? null),
-			namedBlobs: batch.namedBlobs?.length ? batch.namedBlobs : null,
-			row: asBuffer(checkpoint.head),
-		}),
-		...(write && {
-			writeNs: toText(write.ns),
-			writeId: toText(write.id),
-			task: toText(write.taskId),
-			idxs: written.idxs,
-			conflicts: writes.map(({ conflict }) => conflict),
-			channels: written.channels,
-			types: written.types,
-			actors: written.actors,
-			runs: written.runs,
-			writeBlobs: written.blobs,
-			writeData: written.data,
-			writeStarts: written.starts,
-			writeLengths: written.lengths,
-		}),
+		ns: toText(row.ns),
+		id: toText(row.id),
+		head: row.ns === "" ? toText(row.id) : null,
+		parent: text(row.parentId),
+		run: text(row.runId),
+		source: text(row.source),
+		step: row.step ?? null,
+		labels: labels === undefined ? UNKNOWN_LABELS : (splitLabels(labels).rest ?? null),
+		namedBlobs: namedBlobs?.length ? namedBlobs : null,
+		row: asBuffer(row.head),
+	};
+}
+
+function blobValues(blobs: readonly BlobRow[]): Values {
+	const { data, starts, lengths } = packBytes(blobs.map((row) => row.data));
+	return {
 		blobIds: blobs.map(({ id }) => id),
 		blobBases: blobs.map((row) => row.base ?? null),
 		blobSources: blobs.map((row) => row.source ?? null),
 		blobTypes: blobs.map(({ type }) => text(type)),
-		blobData: data.data,
-		blobStarts: data.starts,
-		blobLengths: data.lengths,
-		baseNss: bases.nss,
-		baseIds: bases.ids,
-		baseChannels: bases.channels,
-		baseData: bases.data,
-		baseStarts: bases.starts,
-		baseLengths: bases.lengths,
+		blobData: data,
+		blobStarts: starts,
+		blobLengths: lengths,
+	};
+}
+
+function writeValues(writes: readonly NewWrite[]): Values {
+	const { ns, id, taskId } = writes[0] as NewWrite;
+	const { blobs, data, starts, lengths, ...columns } = writeColumns(writes);
+	return {
+		...columns,
+		writeNs: toText(ns),
+		writeId: toText(id),
+		task: toText(taskId),
+		conflicts: writes.map(({ conflict }) => conflict),
+		writeBlobs: blobs,
+		writeData: data,
+		writeStarts: starts,
+		writeLengths: lengths,
+	};
+}
+
+function baseValues(rows: readonly DeltaBaseRow[]): Values {
+	const { nss, ids, channels, data, starts, lengths } = baseColumns(rows);
+	return {
+		baseNss: nss,
+		baseIds: ids,
+		baseChannels: channels,
+		baseData: data,
+		baseStarts: starts,
+		baseLengths: lengths,
 	};
 }
 
