@@ -149,8 +149,9 @@ describe("A server that can't be worked with", () => {
 	});
 
 	it("rejects with BUSY when the pool itself gives up", async () => {
-		const { own, saver, close } = await open({ max: 1, connectionTimeoutMillis: 50 }, 200);
+		const { own, saver, close } = await open({ max: 1 }, 500);
 		const held = await own.connect();
+		own.options.connectionTimeoutMillis = 50;
 		await expect(saver.getTuple(config())).rejects.toMatchObject({ code: "BUSY" });
 		held.release();
 		expect((await saver.getTuple(config()))?.checkpoint.id).toBe(IDS[2]);
@@ -188,8 +189,11 @@ describe("A server that can't be worked with", () => {
 		const { saver, close } = await open({ options: "-c default_transaction_read_only=on" }, 1500);
 		expect((await saver.getTuple(config()))?.checkpoint.channel_values).toEqual(checkpointOf(2).channel_values);
 		expect((await saver.listThreads()).threads).toHaveLength(1);
-		await expect(put(saver, 3)).rejects.toMatchObject({ code: "READ_ONLY" });
-		await expect(saver.prune(["thread"])).rejects.toMatchObject({ code: "READ_ONLY" });
+		const refused = { code: "READ_ONLY" };
+		await Promise.all([
+			expect(put(saver, 3)).rejects.toMatchObject(refused),
+			expect(saver.prune(["thread"])).rejects.toMatchObject(refused),
+		]);
 		await close();
 	});
 

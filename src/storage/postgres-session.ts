@@ -66,6 +66,7 @@ export class PostgresSession {
 	/** Work that is done on one connection, and again on another if it fails on that one. */
 	async run<T>(work: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
 		const end = Date.now() + this.#options.retryTimeout;
+		let reason: unknown;
 		for (let attempt = 0; ; attempt++) {
 			try {
 				return await this.#try(work, attempt > 0, end);
@@ -73,7 +74,10 @@ export class PostgresSession {
 				const { isPassing, isAboutNames } = judge(error);
 				if (isAboutNames) this.#isNaming = false;
 				const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** attempt) * (0.5 + Math.random());
-				if (!isPassing || this.#isClosed || Date.now() + pause >= end) throw translateError(error);
+				// Why it was tried again says more than that the time was up.
+				const told = error instanceof CheckpointError && error.code === "BUSY" ? (reason ?? error) : error;
+				if (!isPassing || this.#isClosed || Date.now() + pause >= end) throw translateError(told);
+				reason = error;
 				await sleep(pause);
 			}
 		}
