@@ -80,8 +80,18 @@ export interface Place {
 	readonly ns?: string | undefined;
 	readonly checkpointId?: string | undefined;
 	readonly channel?: string | undefined;
+	/** Of a write. */
 	readonly taskId?: string | undefined;
+	readonly idx?: number | undefined;
+	readonly generation?: number | undefined;
 	readonly blobId?: number | undefined;
+}
+
+/** The same error, with what is known besides of where it happened. */
+export function locate(error: unknown, place: Place): unknown {
+	if (!(error instanceof CheckpointError)) return error;
+	const message = error.message.slice(0, -` [${error.code}]`.length);
+	return new CheckpointError(error.code, message, { cause: error.cause, place: { ...place, ...error.place } });
 }
 
 /**

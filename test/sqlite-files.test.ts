@@ -75,9 +75,11 @@ describe("a database file", () => {
 		await put(saver);
 		await saver.close();
 		const db = new Database(path);
-		db.prepare("UPDATE delta_format SET version = 999").run();
+		db.exec("UPDATE delta_format SET version = 999; CREATE TABLE delta_future (x)");
 		await expect(read(new SqliteSaver(path))).rejects.toMatchObject({ code: "NEWER_FORMAT" });
-		db.prepare("UPDATE delta_format SET version = 1").run();
+		db.exec("DROP TABLE delta_future");
+		await expect(read(new SqliteSaver(path))).rejects.toMatchObject({ code: "CORRUPT" });
+		db.exec("UPDATE delta_format SET version = 1");
 		db.close();
 		expect(await read(new SqliteSaver(path))).toBe("note");
 	});

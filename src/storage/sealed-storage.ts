@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, locate } from "../errors.ts";
 import type { Identity, Sealer } from "../seal/sealer.ts";
+import { allThreads } from "./all-threads.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -225,6 +226,11 @@ export class SealedStorage implements Storage {
 		return this.#inner.check();
 	}
 
+	/** Answers nothing if the backend can't repair anything. */
+	async repair(): Promise<StorageDamage[]> {
+		return (await this.#inner.repair?.()) ?? [];
+	}
+
 	tidy(): Promise<boolean> {
 		return this.#inner.tidy();
 	}
@@ -243,7 +249,7 @@ export class SealedStorage implements Storage {
 			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
 		const failed: { first?: unknown } = {};
 		const families = new Set<number>();
-		for await (const thread of this.#threads()) {
+		for await (const thread of allThreads(this.#inner)) {
 			let rows = 0;
 			for await (const page of this.#storedPages(thread, !families.has(thread.family))) {
 				const replacements = page.flatMap((row) => this.#sealAgain(row, failed));
@@ -266,29 +272,6 @@ export class SealedStorage implements Storage {
 		} catch (error) {
 			failed.first ??= error;
 			return [];
-		}
-	}
-
-	/**
-	 * Every thread once. One that is updated meanwhile moves to the front of the list and may be missed there, so the
-	 * list is read again until it has no older thread that was not seen.
-	 */
-	async *#threads(): AsyncGenerator<ThreadRow> {
-		const started = Date.now();
-		const seen = new Set<string>();
-		for (let isDone = false; !isDone; ) {
-			isDone = true;
-			let after: ThreadRow | undefined;
-			do {
-				const page = await this.#inner.listThreads(BATCH_ROWS, after);
-				for (const thread of page) {
-					if (seen.has(thread.threadId)) continue;
-					seen.add(thread.threadId);
-					if (thread.createdAt <= started) isDone = false;
-					yield thread;
-				}
-				after = page.at(-1);
-			} while (after !== undefined);
 		}
 	}
 
@@ -325,7 +308,12 @@ export class SealedStorage implements Storage {
 	}
 
 	#openCheckpoint(row: FoundCheckpoint | undefined): FoundCheckpoint | undefined {
-		return row && { ...row, head: this.#sealer.open(row.head, checkpointIdentity(row)) };
+		if (row === undefined) return undefined;
+		try {
+			return { ...row, head: this.#sealer.open(row.head, checkpointIdentity(row)) };
+		} catch (error) {
+			throw locate(error, { threadId: row.threadId, ns: row.ns, checkpointId: row.id });
+		}
 	}
 
 	#sealCheckpoint<T extends CheckpointRow>(row: T): T {
@@ -333,7 +321,11 @@ export class SealedStorage implements Storage {
 	}
 
 	#openBlob(row: BlobRow): BlobRow {
-		return { ...row, data: this.#sealer.open(row.data, blobIdentity(row)) };
+		try {
+			return { ...row, data: this.#sealer.open(row.data, blobIdentity(row)) };
+		} catch (error) {
+			throw locate(error, { blobId: row.id });
+		}
 	}
 
 	#openReading({ checkpoints, writes, blobs }: Reading): Reading {
@@ -356,7 +348,12 @@ export class SealedStorage implements Storage {
 	}
 
 	#openWrite(row: WriteRow): WriteRow {
-		return { ...row, value: this.#sealer.openValue(row.value, writeIdentity(row)) };
+		try {
+			return { ...row, value: this.#sealer.openValue(row.value, writeIdentity(row)) };
+		} catch (error) {
+			const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
+			throw locate(error, { threadId, ns, checkpointId, channel, taskId, idx, generation });
+		}
 	}
 
 	#sealWrite<T extends Omit<WriteRow, "generation">>(row: T): T {
@@ -364,7 +361,12 @@ export class SealedStorage implements Storage {
 	}
 
 	#openBase(row: DeltaBaseRow): DeltaBaseRow {
-		return { ...row, data: this.#sealer.open(row.data, baseIdentity(row)) };
+		try {
+			return { ...row, data: this.#sealer.open(row.data, baseIdentity(row)) };
+		} catch (error) {
+			const { threadId, ns, id: checkpointId, channel } = row;
+			throw locate(error, { threadId, ns, checkpointId, channel });
+		}
 	}
 
 	#sealBase(row: DeltaBaseRow): DeltaBaseRow {

@@ -27,7 +27,7 @@ export function addBlob(session: SqliteSession, family: number, blob: BlobRow): 
 export function checkBlob(row: unknown, family?: number): SqlBlob {
 	const blob = row as SqlBlob;
 	if (blob.sum === sumOfBlob(blob) && (family === undefined || blob.family === family)) return blob;
-	throw new CheckpointError("CORRUPT", `The row of blob ${blob.id} is damaged: restore a backup.`, {
+	throw new CheckpointError("CORRUPT", `The row of blob ${blob.id} is damaged: call repair().`, {
 		place: { blobId: blob.id },
 	});
 }

@@ -1,6 +1,7 @@
 import { CheckpointError } from "../errors.ts";
 import { checkCheckpoint } from "./sqlite-checkpoints.ts";
 import { proveForks, proveKeys, proveThreads } from "./sqlite-proofs.ts";
+import { getNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { checkThread, type SqlThread } from "./sqlite-threads.ts";
 import { findBases, findThreadBases, findThreadWrites, findWrites } from "./sqlite-writes.ts";
@@ -9,8 +10,11 @@ import type { StorageDamage } from "./storage.ts";
 /** Everything that is wrong with a database below its envelopes: what SQLite finds, and what sums and totals tell. */
 export function checkDatabase(session: SqliteSession): StorageDamage[] {
 	const damage = new DamageList();
-	const found = session.db.pragma("integrity_check") as { integrity_check: string }[];
-	for (const { integrity_check: problem } of found) if (problem !== "ok") damage.add(problem);
+	damage.collect(undefined, () => {
+		const found = session.db.pragma("integrity_check") as { integrity_check: string }[];
+		for (const { integrity_check: problem } of found) if (problem !== "ok") damage.add(problem);
+	});
+	damage.collect(undefined, () => getNextNumber(session));
 	damage.collect(undefined, () => proveThreads(session, "era"));
 	damage.collect(undefined, () => proveThreads(session, "family"));
 	damage.collect(undefined, () => {

@@ -88,7 +88,7 @@ export function sumOfCheckpoint({ thread, ns, id, parent, fork, run_id, source, 
 function damaged({ thread_id: threadId }: SqlThread, ns: string, id: string): CheckpointError {
 	return new CheckpointError(
 		"CORRUPT",
-		`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged or missing: restore a backup.`,
+		`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged or missing: call repair().`,
 		{ place: { threadId, ns, checkpointId: id } },
 	);
 }

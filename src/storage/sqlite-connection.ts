@@ -64,12 +64,7 @@ export class SqliteConnection {
 
 	/** Runs a change as one transaction, or as part of the one that the application has open on its own database. */
 	async change<T>(work: Work<T>): Promise<T> {
-		this.#checkOpen();
-		if (this.#source.isReadOnly)
-			throw new CheckpointError(
-				"READ_ONLY",
-				`${quote(this.#source.name)} was opened with \`readOnly\`: nothing can be stored.`,
-			);
+		this.checkWritable();
 		if (this.#db?.inTransaction) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
 			const done = resolve as (result: unknown) => void;
@@ -88,6 +83,19 @@ export class SqliteConnection {
 			} catch (error) {
 				await this.#waitFor(error, since, attempt);
 			}
+		}
+	}
+
+	/** Runs what puts another file in the place of this one, while it is not open. */
+	async replace<T>(work: () => T): Promise<T> {
+		this.checkWritable();
+		await this.#flushing;
+		this.#letGo();
+		this.#file = undefined;
+		try {
+			return work();
+		} catch (error) {
+			throw translateError(error, this.#source.name);
 		}
 	}
 
@@ -185,6 +193,16 @@ export class SqliteConnection {
 
 	#checkOpen(): void {
 		if (this.#isClosed) throw closed();
+	}
+
+	/** Throws unless something can be stored. */
+	checkWritable(): void {
+		this.#checkOpen();
+		if (this.#source.isReadOnly)
+			throw new CheckpointError(
+				"READ_ONLY",
+				`${quote(this.#source.name)} was opened with \`readOnly\`: nothing can be stored.`,
+			);
 	}
 
 	/** A file can be removed while it is open, and SQLite goes on writing to what nobody will ever read. */

@@ -74,6 +74,6 @@ export function translateError(error: unknown, name: string): unknown {
 		return fail("CANT_OPEN", "check that its folder is there, and permissions");
 	if (code === "SQLITE_NOMEM") return fail("OUT_OF_MEMORY", "nothing was stored");
 	if (code === "SQLITE_NOTADB") return fail("FOREIGN_DATABASE", "choose another file");
-	if (code.startsWith("SQLITE_CORRUPT")) return fail("CORRUPT", "the file is damaged, restore a backup");
+	if (code.startsWith("SQLITE_CORRUPT")) return fail("CORRUPT", "the file is damaged, call repair()");
 	return fail("STORAGE", `SQLite reported ${code}`);
 }

@@ -55,7 +55,7 @@ function prove(
 	if (count() !== expected)
 		throw new CheckpointError(
 			"CORRUPT",
-			`Checkpoints of thread ${quote(thread.thread_id)} are missing, or an index of them is damaged: restore a backup.`,
+			`Checkpoints of thread ${quote(thread.thread_id)} are missing, or an index of them is damaged: call repair().`,
 			{ place: { threadId: thread.thread_id } },
 		);
 	if (proven.size >= MOST_PROVEN) proven.clear();
@@ -81,7 +81,7 @@ export function proveThreads(session: SqliteSession, column: "era" | "family"): 
 	const hashes = session.prepare("SELECT count(*) AS threads FROM delta_thread INDEXED BY delta_thread_hash").get();
 	const { threads } = hashes as ThreadCount;
 	if (table.threads !== threads || index.threads !== threads || table.total !== index.total)
-		throw new CheckpointError("CORRUPT", "Threads are missing, or an index of them is damaged: restore a backup.");
+		throw new CheckpointError("CORRUPT", "Threads are missing, or an index of them is damaged: call repair().");
 	session.wholeIndexes.add(column);
 }
 

@@ -113,6 +113,8 @@ export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean)
 		checkSchema(db, name);
 		return true;
 	}
+	if (version !== undefined && hasSchema(db))
+		throw new CheckpointError("CORRUPT", `The version of ${quote(name)} is damaged: call repair().`);
 	if (version !== undefined && version > FORMAT_VERSION)
 		throw new CheckpointError(
 			"NEWER_FORMAT",
@@ -133,12 +135,26 @@ export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean)
 
 /** A changed byte in the description of a table or an index would make SQLite see other rows than there are. */
 function checkSchema(db: SqliteDatabase, name: string): void {
+	const table = differenceOf(db);
+	if (table !== undefined)
+		throw new CheckpointError("CORRUPT", `The schema of ${quote(name)} is damaged, at ${table}: call repair().`);
+}
+
+/** Whether the tables are those of the current format and no others, whatever the version says. */
+function hasSchema(db: SqliteDatabase): boolean {
+	const ours = db.prepare("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'delta#_%' ESCAPE '#'").pluck().get();
+	return differenceOf(db) === undefined && ours === expectedSchema().length + 1;
+}
+
+function expectedSchema(): RegExpExecArray[] {
+	return [...MIGRATIONS.join("").matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g)];
+}
+
+function differenceOf(db: SqliteDatabase): string | undefined {
 	const rows = db.prepare("SELECT name, sql FROM sqlite_schema").all() as { name: string; sql: string }[];
 	const found = new Map(rows.map((row) => [row.name, row.sql]));
-	const expected = MIGRATIONS.join("").matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g);
-	for (const [sql, table = ""] of expected)
-		if (found.get(table) !== sql)
-			throw new CheckpointError("CORRUPT", `The schema of ${quote(name)} is damaged, at ${table}: restore a backup.`);
+	for (const [sql, table = ""] of expectedSchema()) if (found.get(table) !== sql) return table;
+	return undefined;
 }
 
 /** Brings a database to the current format, from nothing or from an older one. */

@@ -1,4 +1,5 @@
 import { openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
+import { finishRepair } from "./sqlite-rebuild.ts";
 import { checkFormat } from "./sqlite-schema.ts";
 import { WalCheck } from "./sqlite-wal-check.ts";
 
@@ -30,6 +31,7 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 	const waitsForDisk = durability === "power";
 	const walCheck = isFile ? new WalCheck(path) : undefined;
 	const open = () => {
+		if (isFile) finishRepair(path);
 		walCheck?.check();
 		return configure(openDatabase(path), path, waitsForDisk);
 	};

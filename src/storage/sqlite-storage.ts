@@ -1,4 +1,4 @@
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
 import { addBlob, checkBlob, toBlob } from "./sqlite-blobs.ts";
@@ -16,10 +16,11 @@ import { SqliteConnection } from "./sqlite-connection.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { copy, remove, removeGone, removeThread, replaceBytes, Tally } from "./sqlite-maintenance.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
+import { checkAlone, isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { scan } from "./sqlite-scan.ts";
+import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
-import { sumOf } from "./sqlite-sums.ts";
 import {
 	checkThread,
 	createThread,
@@ -68,24 +69,22 @@ const BATCH_PAGES = 500;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
+	readonly #source: SqliteSource;
 	readonly #connection: SqliteConnection;
-	readonly #isShared: boolean;
 	#epoch = 0;
 	#version = "";
 	#versionOf: SqliteDatabase | undefined;
 
 	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
 	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
+		this.#source = source;
 		this.#connection = new SqliteConnection(source, busyTimeout);
-		this.#isShared = source.isShared;
 	}
 
 	reserveIds(count: number): Promise<number> {
-		return this.#connection.change(({ sql }) => {
-			const { next, sum } = sql.getSequence.get() as { next: number; sum: number };
-			if (sum !== sumOf("sequence", next))
-				throw new CheckpointError("CORRUPT", "The counter of numbers is damaged: restore a backup.");
-			sql.setSequence.run(next + count, sumOf("sequence", next + count));
+		return this.#connection.change((session) => {
+			const next = getNextNumber(session);
+			setNextNumber(session, next + count);
 			return next;
 		});
 	}
@@ -94,7 +93,7 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read(({ sql, db }) => {
 			const { others, all_changes } = sql.getVersion.get() as { others: number; all_changes: number };
 			// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
-			const version = this.#isShared ? `${others} ${all_changes}` : String(others);
+			const version = this.#source.isShared ? `${others} ${all_changes}` : String(others);
 			if (version !== this.#version || db !== this.#versionOf) this.#epoch++;
 			this.#version = version;
 			this.#versionOf = db;
@@ -323,6 +322,26 @@ export class SqliteStorage implements Storage {
 
 	check(): Promise<StorageDamage[]> {
 		return this.#connection.read(checkDatabase);
+	}
+
+	async repair(): Promise<StorageDamage[]> {
+		this.#connection.checkWritable();
+		const damage = await this.check().catch((error: unknown) => {
+			if (!isDamage(error)) throw error;
+			return [{ problem: error.message }];
+		});
+		const { path, name } = this.#source;
+		if (damage.length === 0) return [];
+		if (path === undefined)
+			throw new CheckpointError(
+				"CORRUPT",
+				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
+			);
+		const { lost, damagedFile } = await this.#connection.replace(() => {
+			checkAlone(path);
+			return rebuildFile(path);
+		});
+		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
 	async tidy(): Promise<boolean> {

@@ -43,7 +43,7 @@ export function checkThread(row: unknown): SqlThread {
 }
 
 function damaged(threadId: string): CheckpointError {
-	return new CheckpointError("CORRUPT", `The row of thread ${quote(threadId)} is damaged: restore a backup.`, {
+	return new CheckpointError("CORRUPT", `The row of thread ${quote(threadId)} is damaged: call repair().`, {
 		place: { threadId },
 	});
 }
@@ -87,7 +87,7 @@ export function sumOfThreadRow(thread: SqlThread): number {
 	return sumOf("thread", pk, thread_id, family, stamp, created_at, updated_at, head, ...totals);
 }
 
-function hashOf(threadId: string): number {
+export function hashOf(threadId: string): number {
 	return sumOf("thread id", threadId);
 }
 

@@ -24,7 +24,7 @@ export class WalCheck {
 			throw Object.assign(new Error("The log may be damaged, or is being written to"), { code: "SQLITE_BUSY" });
 		throw new CheckpointError(
 			"CORRUPT",
-			`The write-ahead log of ${quote(this.#path)} is damaged, and at least ${lost} of its commits would be lost: restore a backup.`,
+			`The write-ahead log of ${quote(this.#path)} is damaged, and at least ${lost} of its commits would be lost: call repair().`,
 		);
 	}
 }

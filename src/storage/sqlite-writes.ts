@@ -1,4 +1,4 @@
-import { CheckpointError, quote } from "../errors.ts";
+import { CheckpointError, type Place, quote } from "../errors.ts";
 import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
@@ -86,7 +86,7 @@ function checkTotal(
 	const where = at === undefined ? "" : ` at checkpoint ${quote(at.id)}, namespace ${quote(at.ns)},`;
 	throw new CheckpointError(
 		"CORRUPT",
-		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: restore a backup.`,
+		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: call repair().`,
 		{ place: { threadId, ns: at?.ns, checkpointId: at?.id } },
 	);
 }
@@ -235,7 +235,7 @@ export function toWrite(row: unknown, thread: SqlThread): WriteRow {
 		type: type ?? undefined,
 		value,
 	};
-	if (ownSum(found, thread) !== sumOfWrite(write)) throw damaged("write", write, channel);
+	if (ownSum(found, thread) !== sumOfWrite(write)) throw damaged("write", write, write);
 	return write;
 }
 
@@ -243,14 +243,19 @@ function toBase(row: unknown, thread: SqlThread): DeltaBaseRow {
 	const found = row as SqlBase;
 	const { ns, checkpoint, channel, data } = found;
 	const base = { threadId: thread.thread_id, ns, id: unpackId(checkpoint), channel, data };
-	if (ownSum(found, thread) !== sumOfBase(ns, base.id, channel)) throw damaged("delta base", base, channel);
+	if (ownSum(found, thread) !== sumOfBase(ns, base.id, channel)) throw damaged("delta base", base, base);
 	return base;
 }
 
-function damaged(kind: string, { threadId, ns, id }: CheckpointKey, channel: string): CheckpointError {
+function damaged(
+	kind: string,
+	{ threadId, ns, id }: CheckpointKey,
+	what: Place & { channel: string },
+): CheckpointError {
+	const { channel, taskId, idx, generation } = what;
 	return new CheckpointError(
 		"CORRUPT",
-		`A ${kind} of channel ${quote(channel)} at checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: restore a backup.`,
-		{ place: { threadId, ns, checkpointId: id, channel } },
+		`A ${kind} of channel ${quote(channel)} at checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+		{ place: { threadId, ns, checkpointId: id, channel, taskId, idx, generation } },
 	);
 }

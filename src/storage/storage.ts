@@ -296,6 +296,11 @@ export interface Storage {
 	/** Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none. */
 	check(): Promise<StorageDamage[]>;
 	/**
+	 * Makes its own structures right again, leaving out what is damaged beyond repair, for backends that can. Answers what
+	 * {@link check} found and what was lost; nothing if there was nothing to do.
+	 */
+	repair?(): Promise<StorageDamage[]>;
+	/**
 	 * Finishes what a killed process left half removed, and gives space of removed rows back to the file system: one batch
 	 * of it, so that writers wait for moments only. Answers whether there may be more to do.
 	 */

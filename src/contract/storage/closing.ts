@@ -41,6 +41,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 		storage.replaceBytes([{ kind: "blob", id: 1, from: new Uint8Array(1), to: new Uint8Array(2) }]),
 	clear: (storage) => storage.clear(),
 	check: (storage) => storage.check(),
+	repair: (storage) => storage.repair?.() ?? Promise.resolve(),
 	tidy: (storage) => storage.tidy(),
 };
 

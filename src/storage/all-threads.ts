@@ -1,0 +1,26 @@
+import type { Storage, ThreadRow } from "./storage.ts";
+
+const PAGE = 200;
+
+/**
+ * Every thread once. One that is updated meanwhile moves to the front of the list and may be missed there, so the list is
+ * read again until it has no older thread that was not seen.
+ */
+export async function* allThreads(storage: Storage): AsyncGenerator<ThreadRow> {
+	const started = Date.now();
+	const seen = new Set<string>();
+	for (let isDone = false; !isDone; ) {
+		isDone = true;
+		let after: ThreadRow | undefined;
+		do {
+			const page = await storage.listThreads(PAGE, after);
+			for (const thread of page) {
+				if (seen.has(thread.threadId)) continue;
+				seen.add(thread.threadId);
+				if (thread.createdAt <= started) isDone = false;
+				yield thread;
+			}
+			after = page.at(-1);
+		} while (after !== undefined);
+	}
+}

@@ -1,0 +1,252 @@
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import { CheckpointError, quote } from "../errors.ts";
+import type { Entry, SqlCheckpoint } from "./sqlite-checkpoints.ts";
+import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
+import { type PackedId, unpackId } from "./sqlite-ids.ts";
+import { SqlitePages, type Value } from "./sqlite-pages.ts";
+import { findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
+import { migrate } from "./sqlite-schema.ts";
+import { setNextNumber } from "./sqlite-sequence.ts";
+import { SqliteSession } from "./sqlite-session.ts";
+import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
+import { eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
+import { inspectWal } from "./sqlite-wal.ts";
+import type { StorageDamage } from "./storage.ts";
+
+const TABLES = { delta_checkpoint: 13, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
+
+/**
+ * Makes a new file of everything in a damaged one that is sound, and puts it in its place. The damaged file stays beside
+ * it, under another name.
+ *
+ * @returns what is missing now, and where the damaged file is
+ */
+export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
+	const unfinished = `${path}.repairing`;
+	for (const end of ["", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
+	const lost = writeSound(path, unfinished);
+	const damagedFile = keepFile(path);
+	renameSync(unfinished, repairedFile(path));
+	finishRepair(path);
+	return { lost, damagedFile };
+}
+
+/** Whether an error is about a file that may be one of ours, and damaged. */
+export function isDamage(error: unknown): error is CheckpointError {
+	return error instanceof CheckpointError && ["CORRUPT", "FOREIGN_DATABASE", "STORAGE"].includes(error.code);
+}
+
+/** Throws BUSY if others have the file open. A damaged log is not to be opened, since SQLite would cut it off. */
+export function checkAlone(path: string): void {
+	if (inspectWal(`${path}-wal`).lost > 0) return;
+	const db = openDatabase(path);
+	try {
+		db.pragma("locking_mode = EXCLUSIVE");
+		db.exec("BEGIN IMMEDIATE; ROLLBACK");
+	} catch (error) {
+		if (isBusy(error)) throw error;
+	} finally {
+		db.close();
+	}
+}
+
+/** A repair that was interrupted once the new file was complete is finished by whoever opens the old one. */
+export function finishRepair(path: string): void {
+	if (!existsSync(repairedFile(path))) return;
+	// The log is of the old file, and would be applied to the new one.
+	for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+	renameSync(repairedFile(path), path);
+}
+
+function repairedFile(path: string): string {
+	return `${path}.repaired`;
+}
+
+/** Gives a file and its log a second name. */
+function keepFile(path: string): string {
+	let kept = `${path}.damaged`;
+	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
+	for (const end of ["", "-wal"]) {
+		if (!existsSync(path + end)) continue;
+		try {
+			linkSync(path + end, kept + end);
+		} catch {
+			copyFileSync(path + end, kept + end);
+		}
+	}
+	return kept;
+}
+
+function writeSound(path: string, target: string): StorageDamage[] {
+	const pages = new SqlitePages(path);
+	const db = openDatabase(target);
+	try {
+		db.pragma("auto_vacuum = INCREMENTAL");
+		migrate(db, target, false);
+		const rebuild = new Rebuild(db);
+		db.transaction(() => rebuild.run(pages, path)).immediate();
+		db.pragma("journal_mode = WAL");
+		return rebuild.lost;
+	} finally {
+		db.close();
+		pages.close();
+	}
+}
+
+/** Writes sound rows to a new database, and everything that is derived from them. */
+class Rebuild {
+	readonly #session: SqliteSession;
+	readonly #threads = new Map<number, SqlThread>();
+	readonly lost: StorageDamage[] = [];
+
+	constructor(db: SqliteDatabase) {
+		this.#session = new SqliteSession(db);
+	}
+
+	run(pages: SqlitePages, path: string): void {
+		if (this.#addRows(pages) === 0)
+			throw new CheckpointError(
+				"CORRUPT",
+				`There is nothing in ${quote(path)} that can be read: restore a backup, or choose another file.`,
+			);
+		this.#nameThreads(pages);
+		for (const thread of this.#threads.values()) this.#settle(thread);
+		this.#setSequence();
+	}
+
+	/** Those of pages that are surely in use come first, and nothing takes their place. */
+	#addRows(pages: SqlitePages): number {
+		let count = 0;
+		const threadIds = new Set<string>();
+		for (const found of findRows(pages)) {
+			count++;
+			if (found.table !== "delta_thread") this.#insert(found.table, found.values);
+			else if (!this.#threads.has(found.row.pk) && !threadIds.has(found.row.thread_id)) {
+				threadIds.add(found.row.thread_id);
+				this.#threads.set(found.row.pk, found.row);
+			}
+		}
+		return count;
+	}
+
+	#insert(table: keyof typeof TABLES, values: readonly Value[]): void {
+		const places = Array.from({ length: TABLES[table] }, () => "?").join(", ");
+		const statement = this.#session.prepare(`INSERT OR IGNORE INTO ${table} VALUES (${places})`);
+		// Numbers are bound as floats otherwise.
+		statement.run(...values.map((value) => (typeof value === "number" ? BigInt(value) : value)));
+	}
+
+	/** Threads whose own rows are lost are known to indexes, and what indexes don't know has no name any more. */
+	#nameThreads(pages: SqlitePages): void {
+		const names = findThreadNames(pages);
+		const gone = findGone(pages);
+		const all = "SELECT thread FROM delta_checkpoint UNION SELECT thread FROM delta_write";
+		for (const { thread: pk } of this.#session.prepare(all).all() as { thread: number }[]) {
+			if (this.#threads.has(pk)) continue;
+			const name = names.get(pk);
+			if (name !== undefined && !gone.has(pk)) {
+				this.#threads.set(pk, unknownThread(pk, name.threadId, name.family ?? pk));
+				this.lost.push({ threadId: name.threadId, problem: "The row of the thread was damaged." });
+				continue;
+			}
+			const { checkpoints, writes } = this.#removeRows(pk);
+			if (!gone.has(pk))
+				this.lost.push({
+					problem: `A thread with ${checkpoints} checkpoints and ${writes} writes has lost its name, and was left out.`,
+				});
+		}
+	}
+
+	#removeRows(pk: number): { checkpoints: number; writes: number } {
+		const [checkpoints, writes] = ["delta_checkpoint", "delta_write", "delta_base"].map(
+			(table) => this.#session.prepare(`DELETE FROM ${table} WHERE thread = ?`).run(pk).changes,
+		) as [number, number];
+		return { checkpoints, writes };
+	}
+
+	/** Makes the totals of a thread those of the rows that it has, and notes where they were others. */
+	#settle(thread: SqlThread): void {
+		const { sql } = this.#session;
+		const { pk, thread_id: threadId, keys, checkpoints } = thread;
+		const totals = this.#totals(pk);
+		Object.assign(thread, { checkpoints: 0, head: null, keys: 0, forks: 0, loose: 0 });
+		const rows = this.#session.prepare(
+			"SELECT pk, ns, id, parent, fork, writes, bases FROM delta_checkpoint WHERE thread = ? ORDER BY id",
+		);
+		const setTotals = this.#session.prepare("UPDATE delta_checkpoint SET writes = ?, bases = ? WHERE pk = ?");
+		for (const row of rows.all(pk) as (Entry & SqlCheckpoint)[]) {
+			const key = keyOf(row.ns, row.id);
+			const { writes, bases } = totals.get(key) ?? { writes: 0, bases: 0 };
+			totals.delete(key);
+			thread.checkpoints++;
+			thread.keys = addSums(thread.keys, sumOfKey(row.ns, row.id));
+			thread.forks = addSums(thread.forks, sumOfFork(row));
+			if (row.ns === "") thread.head = row.id;
+			if (row.writes === addSums(NO_WRITES, writes) && row.bases === bases) continue;
+			setTotals.run(addSums(NO_WRITES, writes), bases, row.pk);
+			this.lost.push({ threadId, problem: `Writes at checkpoint ${quote(row.id)} are missing.` });
+		}
+		for (const { writes, bases } of totals.values()) thread.loose = addSums(addSums(thread.loose, writes), bases);
+		const missing = checkpoints - thread.checkpoints;
+		if (thread.keys !== keys && missing !== 0)
+			this.lost.push({ threadId, problem: `${missing > 0 ? missing : "Some"} checkpoints are missing.` });
+		const { family, stamp, created_at, updated_at } = thread;
+		sql.insertThread.run(pk, threadId, hashOf(threadId), family, stamp, created_at, updated_at, eraOf(updated_at));
+		thread.era = eraOf(updated_at);
+		saveThread(this.#session, thread);
+	}
+
+	/** Totals over the writes and bases of a thread, by checkpoint. */
+	#totals(pk: number): Map<string, { writes: number; bases: number }> {
+		const totals = new Map<string, { writes: number; bases: number }>();
+		for (const kind of ["write", "base"] as const) {
+			const rows = this.#session.prepare(`SELECT ns, checkpoint, sum FROM delta_${kind} WHERE thread = ?`).iterate(pk);
+			for (const { ns, checkpoint, sum } of rows as Iterable<{ ns: string; checkpoint: PackedId; sum: number }>) {
+				const key = keyOf(ns, unpackId(checkpoint));
+				const { writes, bases } = totals.get(key) ?? { writes: 0, bases: 0 };
+				const own = subtractSums(sum, sumOfThread(pk));
+				totals.set(
+					key,
+					kind === "write" ? { writes: addSums(writes, own), bases } : { writes, bases: addSums(bases, own) },
+				);
+			}
+		}
+		return totals;
+	}
+
+	/** No number that was ever handed out may be handed out again. */
+	#setSequence(): void {
+		const greatest = this.#session
+			.prepare(
+				`SELECT max(coalesce((SELECT max(id) FROM delta_blob), 0), coalesce((SELECT max(family) FROM delta_blob), 0),
+					coalesce((SELECT max(pk) FROM delta_thread), 0), coalesce((SELECT max(stamp) FROM delta_thread), 0)) AS id`,
+			)
+			.get() as { id: number };
+		setNextNumber(this.#session, greatest.id + SKIPPED);
+	}
+}
+
+/** Processes hand out numbers that they reserved long ago. */
+const SKIPPED = 1_000_000;
+
+function unknownThread(pk: number, thread_id: string, family: number): SqlThread {
+	const now = Date.now();
+	const times = { created_at: now, updated_at: now, era: eraOf(now) };
+	return {
+		pk,
+		thread_id,
+		family,
+		stamp: pk,
+		...times,
+		checkpoints: 0,
+		head: null,
+		keys: 0,
+		forks: 0,
+		loose: 0,
+		sum: 0,
+	};
+}
+
+function keyOf(ns: string, id: string): string {
+	return JSON.stringify([ns, id]);
+}
