@@ -186,7 +186,11 @@ export class Engine {
 	}
 }
 
-function unreadable({ threadId, ns, id }: CheckpointKey, channel: string, reason: string, cause?: unknown): Error {
+/** The error for a value that can't be read. */
+export function unreadable(key: CheckpointKey, channel: string, reason: string, cause?: unknown): Error {
+	const { threadId, ns, id } = key;
 	const where = `channel "${channel}" of checkpoint "${id}" in thread "${threadId}", namespace "${ns}"`;
-	return new CheckpointError("CORRUPT", `Can't read ${where}: ${reason}`, { cause });
+	const code = cause instanceof CheckpointError ? cause.code : "CORRUPT";
+	const place = { threadId, ns, checkpointId: id, channel };
+	return new CheckpointError(code, `Can't read ${where}: ${reason}`, { cause, place });
 }

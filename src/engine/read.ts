@@ -4,10 +4,11 @@ import {
 	type CheckpointPendingWrite,
 	TASKS,
 } from "@langchain/langgraph-checkpoint";
+import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
-import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS } from "./engine.ts";
+import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, unreadable } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
@@ -67,7 +68,7 @@ async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint |
 			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
 			return stored;
 		} catch (error) {
-			if (attempt === MOST_ATTEMPTS || !(await isOutdated(engine, row))) throw error;
+			if (attempt === MOST_ATTEMPTS || !(await isOutdated(engine, row))) throw await explain(engine, row, head, error);
 		}
 	}
 }
@@ -86,6 +87,18 @@ async function find(engine: Engine, place: Place): Promise<[FoundCheckpoint | un
 	return [reading.checkpoints[0], reading];
 }
 
+/** An error about a blob does not say whose value it was. */
+async function explain(engine: Engine, row: FoundCheckpoint, head: Head, error: unknown): Promise<unknown> {
+	if (!(error instanceof CheckpointError) || error.place?.checkpointId !== undefined) return error;
+	for (const [channel, cell] of head.manifest) {
+		if (typeof cell !== "number") continue;
+		const fault = await engine.blobs.load([cell]).catch((reason: unknown) => reason);
+		if (fault instanceof CheckpointError) return unreadable(row, channel, fault.message, fault);
+	}
+	const { threadId, ns, id } = row;
+	return locate(error, { threadId, ns, checkpointId: id });
+}
+
 /** Whether checkpoints of its thread were deleted since the row was read, so that what it names may be gone. */
 async function isOutdated(engine: Engine, row: FoundCheckpoint): Promise<boolean> {
 	return (await engine.storage.getThread(row.threadId))?.stamp !== row.stamp;
@@ -97,7 +110,7 @@ export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<St
 	let left = query.limit;
 	for await (const [rows, along] of readPages(engine, query)) {
 		const wanted = accepts === undefined ? rows : await filter(engine, rows, accepts);
-		for (const stored of await readPage(engine, wanted.slice(0, left), along)) {
+		for await (const stored of readPage(engine, wanted.slice(0, left), along)) {
 			yield stored;
 			left--;
 		}
@@ -166,19 +179,18 @@ async function filter(
 	return kept;
 }
 
-async function readPage(
+/** Where a page can't be read as a whole, row by row: up to the one that can't be read, if there is one. */
+async function* readPage(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
 	along: Reading | undefined,
-): Promise<StoredCheckpoint[]> {
-	if (rows.length === 0) return [];
-	try {
-		return await readRows(engine, rows, rows.map(unpackRow), along);
-	} catch (error) {
-		const outdated = await Promise.all(rows.map((row) => isOutdated(engine, row)));
-		if (!outdated.includes(true)) throw error;
-		const again = await Promise.all(rows.map((row) => get(engine, row)));
-		return again.filter((stored) => stored !== undefined);
+): AsyncGenerator<StoredCheckpoint> {
+	if (rows.length === 0) return;
+	const page = await readRows(engine, rows, rows.map(unpackRow), along).catch(() => undefined);
+	if (page !== undefined) return yield* page;
+	for (const row of rows) {
+		const stored = await get(engine, row);
+		if (stored !== undefined) yield stored;
 	}
 }
 

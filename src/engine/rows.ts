@@ -12,7 +12,9 @@ export function unpackRow(row: FoundCheckpoint): Head {
 		return unpackHead(row.head);
 	} catch (cause) {
 		const where = `checkpoint "${row.id}" in thread "${row.threadId}", namespace "${row.ns}"`;
-		throw new CheckpointError("CORRUPT", `Can't read ${where}: ${(cause as Error).message}`, { cause });
+		const { threadId, ns, id: checkpointId } = row;
+		const place = { threadId, ns, checkpointId };
+		throw new CheckpointError("CORRUPT", `Can't read ${where}: ${(cause as Error).message}`, { cause, place });
 	}
 }
 
