@@ -1,19 +1,22 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { decodeOfficial } from "./codec/official-json.ts";
 export { CheckpointError, type CheckpointErrorCode, ConcurrencyError, type Place } from "./errors.ts";
-export { DeltaSaver, type SaverOptions } from "./saver/delta-saver.ts";
+export { DeltaSaver, type ProgressOptions, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";
 export type {
 	CheckpointInfo,
 	Copied,
 	CopyThreadOptions,
+	Damage,
 	DeleteForRunsOptions,
 	ListThreadsOptions,
 	PruneOptions,
 	Removed,
+	RepairReport,
 	Stats,
 	ThreadInfo,
 	ThreadPage,
+	VerifyReport,
 } from "./saver/types.ts";
 export { checkHead } from "./storage/guard.ts";
 export type * from "./storage/storage.ts";

@@ -1,9 +1,24 @@
+import type { ListedBlob } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
 import { unpackHistory } from "./raw-history.ts";
 import { unpackRow } from "./rows.ts";
 
+/** Blobs that are removed in one go: writers wait for no more than that. */
+const BATCH_BLOBS = 500;
+
+/** Removes the blobs of a family that none of its threads can reach. */
+export async function collectFamily(engine: Engine, family: number): Promise<{ blobs: number; bytes: number }> {
+	const dead = await unreachedBlobs(engine, family);
+	for (let i = 0; i < dead.length; i += BATCH_BLOBS) {
+		const ids = dead.slice(i, i + BATCH_BLOBS).map(({ id }) => id);
+		await engine.storage.removeBlobs(family, ids);
+		for (const id of ids) engine.blobs.forget(id);
+	}
+	return { blobs: dead.length, bytes: dead.reduce((sum, { bytes }) => sum + bytes, 0) };
+}
+
 /**
- * Removes the blobs of a family that none of its threads can reach.
+ * The blobs of a family that none of its threads can reach, and none ever will.
  *
  * Safe beside writers in any process. Blobs are listed before they are marked, so one that is added meanwhile is not
  * touched. And no put can begin to refer to a blob that is no longer marked: it takes over only what some row of its
@@ -11,10 +26,10 @@ import { unpackRow } from "./rows.ts";
  * threads are marked, into a newer row or a copy, and the row that had it be deleted: so threads are marked until none
  * has come or lost a row since.
  */
-export async function collectFamily(engine: Engine, family: number): Promise<{ blobs: number; bytes: number }> {
+export async function unreachedBlobs(engine: Engine, family: number): Promise<ListedBlob[]> {
 	const { storage } = engine;
 	const stored = await storage.listBlobs(family);
-	if (stored.length === 0) return { blobs: 0, bytes: 0 };
+	if (stored.length === 0) return [];
 	const reached = new Set<number>();
 	/** Threads by their stamp before they were marked. */
 	const marked = new Map<string, number>();
@@ -34,11 +49,7 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
 		if (base !== undefined) reached.add(base);
 		if (source !== undefined) reached.add(source);
 	}
-	const dead = stored.filter(({ id }) => !reached.has(id));
-	const ids = dead.map(({ id }) => id);
-	await storage.removeBlobs(family, ids);
-	for (const id of ids) engine.blobs.forget(id);
-	return { blobs: dead.length, bytes: dead.reduce((sum, { bytes }) => sum + bytes, 0) };
+	return stored.filter(({ id }) => !reached.has(id));
 }
 
 /** Calls `mark` for every blob that a row of the thread names, with the channel it is for. Bases are not followed. */

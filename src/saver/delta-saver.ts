@@ -18,6 +18,8 @@ import { Maintenance } from "../engine/maintenance.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
 import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
+import { repair } from "../engine/repair.ts";
+import { type Progress, verify } from "../engine/verify.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
@@ -33,9 +35,11 @@ import type {
 	ListThreadsOptions,
 	PruneOptions,
 	Removed,
+	RepairReport,
 	Stats,
 	ThreadInfo,
 	ThreadPage,
+	VerifyReport,
 } from "./types.ts";
 
 /** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */
@@ -53,6 +57,12 @@ export interface SaverOptions extends CodecOptions {
 	 * `ConcurrencyError` (`"reject"`). Going back in time on purpose is never refused.
 	 */
 	onConflict?: "fork" | "reject";
+}
+
+/** For calls that take a while. */
+export interface ProgressOptions {
+	/** Called after each thread. */
+	onProgress?: (done: Progress) => void;
 }
 
 /**
@@ -297,6 +307,31 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	/** Counts everything. Reads all checkpoint rows, but no values. */
 	async stats(): Promise<Stats> {
 		return this.run(() => this.#maintenance.stats());
+	}
+
+	/**
+	 * Reads everything that is stored: all rows, values, patches, writes and histories, and what the database itself keeps
+	 * to find them. Changes nothing, and can run beside others.
+	 *
+	 * @example
+	 * ```ts
+	 * const { damage } = await saver.verify();
+	 * for (const { threadId, checkpointId, channel, problem } of damage) console.error(threadId, checkpointId, channel, problem);
+	 * ```
+	 */
+	async verify(options: ProgressOptions = {}): Promise<VerifyReport> {
+		checkOptions("verify", options, ["onProgress"]);
+		return this.run(() => verify(this.#engine, (done) => options.onProgress?.(done)));
+	}
+
+	/**
+	 * Removes what can't be read, so that all the rest can: a checkpoint of which anything is lost, and a write. Threads
+	 * without damage stay as they are. A database file that is damaged itself is written anew from all that is sound in it,
+	 * for which no other process may have it open; the damaged one is kept beside it.
+	 */
+	async repair(options: ProgressOptions = {}): Promise<RepairReport> {
+		checkOptions("repair", options, ["onProgress"]);
+		return this.run(() => repair(this.#engine, (done) => options.onProgress?.(done)));
 	}
 
 	/** Removes all threads. */

@@ -86,3 +86,35 @@ export interface Stats {
 	/** Bytes of the blobs of each channel, the largest first. */
 	channels: { channel: string; blobs: number; bytes: number }[];
 }
+
+/** Something stored that can't be read, and where, as far as that is known. */
+export interface Damage {
+	threadId?: string | undefined;
+	ns?: string | undefined;
+	checkpointId?: string | undefined;
+	/** Whose value, or for which a write is; `metadata` for the metadata. */
+	channel?: string | undefined;
+	/** The task whose write it is. */
+	taskId?: string | undefined;
+	/** For people. */
+	problem: string;
+}
+
+/** What {@link DeltaSaver.verify} found. */
+export interface VerifyReport {
+	threads: number;
+	checkpoints: number;
+	writes: number;
+	/** Blobs that nothing needs any more, which {@link DeltaSaver.compact} removes; not counted where there is damage. */
+	unreachable: number | undefined;
+	/** Empty if everything can be read. */
+	damage: Damage[];
+}
+
+/** What {@link DeltaSaver.repair} did. */
+export interface RepairReport {
+	/** What could not be read. */
+	damage: Damage[];
+	/** Checkpoints that were removed, and, where they name a task, writes. */
+	removed: { threadId: string; ns: string; checkpointId: string; taskId?: string }[];
+}
