@@ -44,17 +44,23 @@ export class Keyring {
 		this.current = found;
 	}
 
+	get all(): NamedKey[] {
+		return [...this.#byName.values()];
+	}
+
 	/** The key with that fingerprint, whatever its name is now: a key that had no name gets one when a second is added. */
-	mustGet(name: string, fingerprint: Uint8Array, row: string): NamedKey {
+	get(name: string, fingerprint: Uint8Array): NamedKey | undefined {
 		const named = this.#byName.get(name);
-		const keys = named === undefined ? [...this.#byName.values()] : [named, ...this.#byName.values()];
-		const key = keys.find((key) => Buffer.compare(key.fingerprint, fingerprint) === 0);
-		if (key !== undefined) return key;
-		const advice =
-			named === undefined
-				? `with key ${quote(name)}, which was not given: add it to \`encryption.keys\``
-				: `with another key than the one given as ${quote(name)}: give the right one`;
-		throw new CheckpointError("WRONG_KEY", `Row ${row} is encrypted ${advice}.`);
+		const keys = named === undefined ? this.all : [named, ...this.all];
+		return keys.find((key) => Buffer.compare(key.fingerprint, fingerprint) === 0);
+	}
+
+	/** The error for a row whose key is not there. */
+	refuse(name: string, row: string): CheckpointError {
+		const advice = this.#byName.has(name)
+			? `with another key than the one given as ${quote(name)}: give the right one`
+			: `with key ${quote(name)}, which was not given: add it to \`encryption.keys\``;
+		return new CheckpointError("WRONG_KEY", `Row ${row} is encrypted ${advice}.`);
 	}
 }
 

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
 import { CheckpointError, quote } from "../errors.ts";
-import { type EncryptionOptions, FINGERPRINT_BYTES, Keyring } from "./keyring.ts";
+import { type EncryptionOptions, FINGERPRINT_BYTES, Keyring, type NamedKey } from "./keyring.ts";
 
 /** Bits of the first byte of an envelope. */
 const DEFLATED = 1;
@@ -141,29 +141,64 @@ export class Sealer {
 
 	#encrypt({ current }: Keyring, flags: number, content: Uint8Array, identity: Identity): Uint8Array {
 		const nonce = randomBytes(NONCE_BYTES);
-		const name = Buffer.from(current.name);
-		const header = Buffer.concat([Buffer.of(flags | ENCRYPTED, name.length), name, current.fingerprint, nonce]);
+		const header = Buffer.concat([packKeyId(flags | ENCRYPTED, current), nonce]);
 		const cipher = createCipheriv(CIPHER, current.bytes, nonce);
 		cipher.setAAD(Buffer.concat([header, Buffer.from(identity(true))]));
 		return Buffer.concat([header, cipher.update(content), cipher.final(), cipher.getAuthTag()]);
 	}
 
 	#decrypt(envelope: Uint8Array, identity: Identity): Uint8Array {
-		if (this.#keys === undefined)
+		if (this.#keys === undefined) {
+			if (isPlain(envelope, identity)) throw damaged(identity);
 			throw new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted: pass its key in \`encryption\`.`);
+		}
 		const { name, fingerprint, end } = readKeyId(envelope, identity);
-		const key = this.#keys.mustGet(name, fingerprint, identity(true));
-		const start = end + NONCE_BYTES;
-		if (envelope.length < start + TAG_BYTES) throw damaged(identity);
-		const decipher = createDecipheriv(CIPHER, key.bytes, envelope.subarray(end, start), { authTagLength: TAG_BYTES });
-		decipher.setAAD(Buffer.concat([envelope.subarray(0, start), Buffer.from(identity(true))]));
-		decipher.setAuthTag(envelope.subarray(-TAG_BYTES));
+		const key = this.#keys.get(name, fingerprint);
+		// It may be the name of the key that is damaged.
+		if (key === undefined && this.#keys.all.some((key) => isUnder(key, envelope, identity))) throw damaged(identity);
+		if (key === undefined) throw this.#keys.refuse(name, identity(true));
 		try {
-			return Buffer.concat([decipher.update(envelope.subarray(start, -TAG_BYTES)), decipher.final()]);
+			return decrypt(key, envelope.subarray(0, end), envelope, identity);
 		} catch (cause) {
 			throw damaged(identity, cause);
 		}
 	}
+}
+
+/** @param keyId what the envelope begins with, up to the nonce */
+function decrypt({ bytes }: NamedKey, keyId: Uint8Array, envelope: Uint8Array, identity: Identity): Uint8Array {
+	const start = keyId.length + NONCE_BYTES;
+	if (envelope.length < start + TAG_BYTES) throw new RangeError("The envelope is too short");
+	const nonce = envelope.subarray(keyId.length, start);
+	const decipher = createDecipheriv(CIPHER, bytes, nonce, { authTagLength: TAG_BYTES });
+	decipher.setAAD(Buffer.concat([keyId, nonce, Buffer.from(identity(true))]));
+	decipher.setAuthTag(envelope.subarray(-TAG_BYTES));
+	return Buffer.concat([decipher.update(envelope.subarray(start, -TAG_BYTES)), decipher.final()]);
+}
+
+/** Whether an envelope was made with this key, if one of the two things that it says of its key is wrong. */
+function isUnder(key: NamedKey, envelope: Uint8Array, identity: Identity): boolean {
+	const { name } = readKeyId(envelope, identity);
+	return [name, key.name].some((name) => {
+		try {
+			decrypt(key, packKeyId(envelope[0] as number, { ...key, name }), envelope, identity);
+			return true;
+		} catch {
+			return false;
+		}
+	});
+}
+
+/** Whether an envelope was not encrypted, whatever it says itself. */
+function isPlain(envelope: Uint8Array, identity: Identity): boolean {
+	if (envelope.length < 1 + CHECKSUM_BYTES) return false;
+	const flags = (envelope[0] as number) & ~ENCRYPTED;
+	return checksum(flags, envelope.subarray(1 + CHECKSUM_BYTES), identity(false)) === readUint32(envelope, 1);
+}
+
+function packKeyId(flags: number, { name, fingerprint }: NamedKey): Uint8Array {
+	const bytes = Buffer.from(name);
+	return Buffer.concat([Buffer.of(flags, bytes.length), bytes, fingerprint]);
 }
 
 /** Answers nothing if it does not pay. */

@@ -32,7 +32,7 @@ export async function fill(saver: SqliteSaver): Promise<Contents> {
 	const chat = thread("chat");
 	const messages: unknown[] = [];
 	let parent: string | undefined;
-	for (let n = 0; n < 14; n++) {
+	for (let n = 0; n < 9; n++) {
 		messages.push({ id: random.uuid(), role: n % 2 ? "ai" : "human", content: text(200) });
 		const values = { messages: [...messages], topic: "flips", count: n, note: text(90) };
 		const versions = { messages: n + 1, topic: 1, count: n + 1, note: n + 1 };
@@ -61,15 +61,15 @@ export async function fill(saver: SqliteSaver): Promise<Contents> {
 	await chat.write(nextId(), [["messages", text(30)]]);
 
 	const forks = thread("forks");
-	const trunk = await forks.chain(6, (n) => ({ values: { n, text: text(150) } }));
-	for (const [n, from] of trunk.slice(2, 5).entries()) {
+	const trunk = await forks.chain(4, (n) => ({ values: { n, text: text(150) } }));
+	for (const [n, from] of trunk.slice(1, 3).entries()) {
 		let at = from;
 		for (let step = 0; step < 2; step++) at = await forks.put({ parent: at, values: { n, step, text: text(150) } });
 	}
 
 	const log = thread("log");
-	const ids = await putDeltaChain(log, 12, [0, 6]);
-	for (const n of [3, 8]) {
+	const ids = await putDeltaChain(log, 9, [0, 4]);
+	for (const n of [3, 6]) {
 		const fork = await log.put({ parent: ids[n] as string, ...deltaDraft(n + 1) });
 		await log.write(fork, [["log", `fork ${n}`]], `fork ${n}`);
 		await log.put({ parent: fork, ...deltaDraft(n + 2) });
@@ -138,7 +138,8 @@ export async function questionsFor(saver: SqliteSaver, { threads, deltas }: Cont
 		const middle = tuples[tuples.length >> 1]?.checkpoint.id as string;
 		const before = at("", middle);
 		add(threadId, "list before", (saver) => readAll(saver.list(at(""), { limit: 3, before })));
-		for (const { config } of tuples) {
+		// Of a copy the newest will do.
+		for (const { config } of threadId.endsWith("-copy") ? tuples.slice(0, 2) : tuples) {
 			const { checkpoint_ns: ns, checkpoint_id: id } = config.configurable ?? {};
 			add(threadId, `getTuple of ${ns} ${id}`, (saver) => saver.getTuple(at(ns, id)));
 			if (ns !== "") add(threadId, `getTuple of ${ns}`, (saver) => saver.getTuple(at(ns)));

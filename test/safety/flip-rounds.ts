@@ -78,7 +78,7 @@ export class FlipFixture {
 	) {
 		this.name = name;
 		this.#folder = folder;
-		this.#options = { ...options, busyTimeout: 500 };
+		this.#options = { ...options, busyTimeout: 10_000 };
 		this.#sound = join(folder, `${name}-sound.db`);
 		this.path = join(folder, `${name}.db`);
 		this.#questions = questions;
