@@ -249,7 +249,8 @@ export class MemoryStorage implements Storage {
 			countRows(removed, [namespace.rows.get(id)], namespace.writes.get(id) ?? []);
 			namespace.remove(id);
 		}
-		for (const key of batch.writes) {
+		const orphans = (batch.orphans ?? []).filter(({ ns, id }) => !thread.namespaces.get(ns)?.rows.has(id));
+		for (const key of [...batch.writes, ...orphans]) {
 			const writes = thread.namespaces.get(key.ns)?.writes.get(key.id);
 			const write = writes?.get(key);
 			if (write !== undefined) countRows(removed, [], [write]);

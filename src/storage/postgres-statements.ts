@@ -122,6 +122,17 @@ export function statementsOn(schema: string) {
 					AND w.generation = k.generation AND w.idx = k.idx
 				RETURNING octet_length(w.value) AS bytes
 			) SELECT 0, 0, ${counted("written")}`,
+		removeOrphans: `WITH written AS (
+				DELETE FROM ${write} w
+				USING unnest($nss::text[], $ids::text[], $tasks::text[], $generations::int[], $idxs::bigint[])
+					AS k (ns, id, task, generation, idx)
+				WHERE w.thread = $number AND w.ns = k.ns AND w.checkpoint = k.id AND w.task = k.task
+					AND w.generation = k.generation AND w.idx = k.idx
+					AND NOT EXISTS (
+						SELECT FROM ${checkpoint} c WHERE c.thread = $number AND c.ns = k.ns AND c.id = k.id
+					)
+				RETURNING octet_length(w.value) AS bytes
+			) SELECT 0, 0, ${counted("written")}`,
 		removeAll: `WITH points AS (
 				DELETE FROM ${checkpoint} WHERE thread = $number RETURNING octet_length(head) AS bytes
 			), written AS (

@@ -235,11 +235,13 @@ export class PostgresStorage implements Storage {
 			if (earlier !== undefined && stamp === batch.newStamp) return earlier;
 			if (number === undefined || stamp !== batch.stamp) return undefined;
 			const removed = noRows();
-			const { checkpoints, writes, relink, deltaBases } = batch;
+			const { checkpoints, writes, orphans = [], relink, deltaBases } = batch;
 			if (checkpoints.length > 0)
 				addCount(removed, await query(this.#sql.removeRows, { number, ...keyColumns(checkpoints) }));
 			if (writes.length > 0)
 				addCount(removed, await query(this.#sql.removeWrites, { number, ...writeKeyColumns(writes) }));
+			if (orphans.length > 0)
+				addCount(removed, await query(this.#sql.removeOrphans, { number, ...writeKeyColumns(orphans) }));
 			if (relink.length > 0) {
 				const parents = relink.map(({ parentId }) => text(parentId));
 				await query(this.#sql.relink, { number, ...keyColumns(relink.map(({ key }) => key)), parents });

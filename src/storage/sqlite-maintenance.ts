@@ -25,7 +25,8 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 	const { sql } = session;
 	const removed = new Tally();
 	for (const key of batch.checkpoints) removeCheckpoint(session, thread, key, removed);
-	for (const { ns, id, taskId, generation, idx } of batch.writes) {
+	const orphans = (batch.orphans ?? []).filter(({ ns, id }) => findCheckpoint(session, thread, ns, id) === undefined);
+	for (const { ns, id, taskId, generation, idx } of [...batch.writes, ...orphans]) {
 		const rows = sql.removeWrite.all(thread.pk, ns, packId(id), packId(taskId), generation, idx);
 		removed.writes(rows);
 		addToTotal(session, thread, ns, id, "writes", subtractSums(0, totalOf(rows, thread)));

@@ -139,6 +139,8 @@ export interface RemoveBatch {
 	readonly checkpoints: readonly CheckpointKey[];
 	/** Writes of checkpoints that stay. */
 	readonly writes: readonly WriteKey[];
+	/** Writes whose checkpoint has no row. They stay if it has come meanwhile. */
+	readonly orphans?: readonly WriteKey[];
 	readonly relink: readonly { readonly key: CheckpointKey; readonly parentId: string | undefined }[];
 	readonly deltaBases: readonly DeltaBaseRow[];
 }

@@ -73,8 +73,11 @@ export class NaiveStorage {
 		if (thread?.stamp !== batch.stamp) return undefined;
 		thread.stamp = batch.newStamp;
 		const isGone = (row: CheckpointKey) => checkpoints.some((key) => isSame(row, { ...key, threadId }));
+		const isGoneOrphan = (row: WriteRow) =>
+			!this.#rows.some((one) => isSame(one, row)) &&
+			(batch.orphans ?? []).some((key) => isSameWrite(row, { ...key, threadId }));
 		const isGoneWrite = (row: WriteRow) =>
-			isGone(row) || batch.writes.some((key) => isSameWrite(row, { ...key, threadId }));
+			isGone(row) || batch.writes.some((key) => isSameWrite(row, { ...key, threadId })) || isGoneOrphan(row);
 		const removed = count(this.#rows.filter(isGone), this.#writes.filter(isGoneWrite));
 		this.#rows = this.#rows.filter((row) => !isGone(row));
 		this.#writes = this.#writes.filter((write) => !isGoneWrite(write));

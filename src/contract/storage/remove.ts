@@ -90,6 +90,23 @@ export function removeRules(test: StorageTest): void {
 		assert.deepEqual(await storage.getDeltaBases([key("b")]), []);
 	});
 
+	test("REMOVE-ORPHAN: a write goes if its checkpoint has no row, and stays if it has one", async ({
+		storage,
+		putRows,
+		putWrites,
+		remove,
+		counted,
+	}) => {
+		await putWrites(write("1", "a", 0));
+		await putWrites(write("2", "a", 0), write("2", "a", 1));
+		await putRows(row("1"));
+		const removed = await remove({ orphans: [write("1", "a", 0), write("2", "a", 1), write("3", "a", 0)] });
+		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "a 1".length }));
+		assertWrites(await storage.getThreadWrites("thread"), [write("1", "a", 0), write("2", "a", 0)]);
+		await putRows(row("2"));
+		assertWrites(await storage.getWrites([key("2")]), [write("2", "a", 0)]);
+	});
+
 	test("REMOVE-WRITE: a single write goes, its neighbours stay", async ({
 		storage,
 		putRows,
