@@ -874,7 +874,7 @@ describe("rotateKeys", () => {
 			await storage.put({ ...thread, blobs: [], writes: [], checkpoint: { ...row, head: new Uint8Array(5) } });
 		}
 		const rotating = new SealedStorage(inner, new Sealer({ encryption: both, compression: false }));
-		const done = await toArray(rotating.rotate());
+		const done = await toArray(rotating.rotate(async () => {}));
 		expect(done).toEqual([{ threadId: "t", rows: 12 + 450 + 450 }]);
 		expect(Math.max(...sizes.map(({ rows }) => rows))).toBe(200);
 		expect(Math.max(...sizes.map(({ bytes }) => bytes))).toBeLessThan(5_000_000);

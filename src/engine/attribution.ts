@@ -44,7 +44,7 @@ export interface AttributionInput<W extends StoredWrite> {
 	readonly inherited?: ReadonlySet<string> | undefined;
 }
 
-const NULL_TASK = "00000000-0000-0000-0000-000000000000";
+export const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
 /** Exit durability files the writes of all supersteps under one checkpoint, with the step in place of a task id's first group. */
 const EXIT_TASK = /^(\d{8}|0*-\d+)-/;

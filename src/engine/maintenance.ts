@@ -3,11 +3,15 @@ import type { Copied, CopyThreadOptions, Removed, Stats, ThreadInfo, ThreadPage 
 import type { CheckpointKey, FoundCheckpoint, RowCount, ThreadRow, WriteKey } from "../storage/storage.ts";
 import { collectFamily, markThread } from "./collect.ts";
 import type { Engine } from "./engine.ts";
+import type { Pause } from "./pause.ts";
 import { planRetention } from "./retention.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 
 /** The plan is made anew when a thread changes under it; this often in a row it is being deleted from elsewhere all the time. */
 const MOST_ATTEMPTS = 20;
+
+/** Checkpoints that are removed in one go: writers wait for no more than that. */
+const BATCH_CHECKPOINTS = 1000;
 
 /** Copies, prunes, deletes, lists and counts threads. */
 export class Maintenance {
@@ -25,21 +29,28 @@ export class Maintenance {
 		return this.#collect(thread.family, rows);
 	}
 
-	/** Keeps the newest `keep` checkpoints of each namespace. */
-	async prune(threadIds: readonly string[], keep: number): Promise<Removed> {
+	/**
+	 * Keeps the newest `keep` checkpoints of each namespace.
+	 */
+	async prune(threadIds: readonly string[], keep: number, pause: Pause): Promise<Removed> {
 		const removed = nothing();
 		for (const threadId of new Set(threadIds)) {
+			await pause();
 			const one =
 				keep === 0
 					? await this.deleteThread(threadId)
-					: await this.#retain(threadId, (rows) => newestOfEach(rows, keep), []);
+					: await this.#retain(threadId, (rows) => newestOfEach(rows, keep), [], pause);
 			add(removed, one);
 		}
 		return removed;
 	}
 
 	/** @param within the threads to look into; all if undefined */
-	async deleteForRuns(runIds: readonly string[], within?: readonly string[]): Promise<Removed> {
+	async deleteForRuns(
+		runIds: readonly string[],
+		within: readonly string[] | undefined,
+		pause: Pause,
+	): Promise<Removed> {
 		const removed = nothing();
 		if (runIds.length === 0) return removed;
 		const found = await this.#engine.storage.findRuns(runIds);
@@ -49,33 +60,41 @@ export class Maintenance {
 			const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 			const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
 			const survives = (row: FoundCheckpoint) => !gone.has(cacheKey(row));
-			add(removed, await this.#retain(threadId, (rows) => rows.filter(survives), writes));
+			add(removed, await this.#retain(threadId, (rows) => rows.filter(survives), writes, pause));
 		}
 		return removed;
 	}
 
-	/** Removes all checkpoints of a thread but some, and some writes of those. */
+	/** Removes all checkpoints of a thread but some, the oldest first, and some writes of those. */
 	async #retain(
 		threadId: string,
 		choose: (rows: FoundCheckpoint[]) => FoundCheckpoint[],
 		writes: readonly WriteKey[],
+		pause: Pause,
 	): Promise<Removed> {
 		const { storage, blobs, links } = this.#engine;
-		for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+		const removed = nothing();
+		for (let attempt = 1, left = writes; attempt <= MOST_ATTEMPTS; ) {
+			await pause();
 			const thread = await storage.getThread(threadId);
-			if (thread === undefined) return nothing();
+			if (thread === undefined) return removed;
 			const rows = await this.#rows(threadId);
-			const kept = choose(rows);
+			const chosen = choose(rows);
 			// Even then values that were replaced since the last time may be given back.
-			if (kept.length === rows.length && writes.length === 0) return this.#collect(thread.family, nothing());
-			if (kept.length === 0 && rows.length > 0) return this.deleteThread(threadId);
-			const plan = await planRetention(this.#engine, rows, kept, writes);
+			if (chosen.length === rows.length && left.length === 0) return this.#collect(thread.family, removed);
+			if (chosen.length === 0 && rows.length > 0) return sum(removed, await this.deleteThread(threadId));
+			const kept = withoutOldest(rows, chosen);
+			const plan = await planRetention(this.#engine, rows, kept, left);
 			const { removed: checkpoints, relink, deltaBases } = plan;
 			const newStamp = await blobs.nextId();
-			const batch = { threadId, stamp: thread.stamp, newStamp, checkpoints, writes, relink, deltaBases };
-			const removed = await storage.remove(batch);
+			const batch = { threadId, stamp: thread.stamp, newStamp, checkpoints, writes: left, relink, deltaBases };
+			const gone = await storage.remove(batch);
 			links.forget(threadId);
-			if (removed !== undefined) return this.#collect(thread.family, removed);
+			attempt = gone === undefined ? attempt + 1 : 1;
+			if (gone === undefined) continue;
+			add(removed, { ...gone, blobs: 0 });
+			left = [];
+			if (kept.length === chosen.length) return this.#collect(thread.family, removed);
 		}
 		throw new CheckpointError(
 			"BUSY",
@@ -84,8 +103,8 @@ export class Maintenance {
 	}
 
 	async #collect(family: number, rows: RowCount): Promise<Removed> {
-		const { blobs, bytes } = await collectFamily(this.#engine, family);
-		return { checkpoints: rows.checkpoints, writes: rows.writes, blobs, bytes: rows.bytes + bytes };
+		const { checkpoints, writes, bytes } = rows;
+		return sum({ checkpoints, writes, bytes, blobs: 0 }, await collectFamily(this.#engine, family));
 	}
 
 	async copyThread(source: string, target: string, options: CopyThreadOptions): Promise<Copied> {
@@ -218,6 +237,15 @@ export class Maintenance {
 	}
 }
 
+/** All rows but the oldest of those that were not chosen: as many as can go at once. */
+function withoutOldest(rows: readonly FoundCheckpoint[], chosen: readonly FoundCheckpoint[]): FoundCheckpoint[] {
+	if (rows.length - chosen.length <= BATCH_CHECKPOINTS) return [...chosen];
+	const stays = new Set(chosen);
+	const going = rows.filter((row) => !stays.has(row)).slice(-BATCH_CHECKPOINTS);
+	const goes = new Set(going);
+	return rows.filter((row) => !goes.has(row));
+}
+
 function newestOfEach(rows: readonly FoundCheckpoint[], count: number): FoundCheckpoint[] {
 	const taken = new Map<string, number>();
 	// Rows of a scan come newest first.
@@ -247,11 +275,17 @@ function nothing(): Removed {
 	return { checkpoints: 0, writes: 0, blobs: 0, bytes: 0 };
 }
 
-function add(sum: Removed, part: Removed): void {
-	sum.checkpoints += part.checkpoints;
-	sum.writes += part.writes;
-	sum.blobs += part.blobs;
-	sum.bytes += part.bytes;
+function add(total: Removed, part: Partial<Removed>): void {
+	total.checkpoints += part.checkpoints ?? 0;
+	total.writes += part.writes ?? 0;
+	total.blobs += part.blobs ?? 0;
+	total.bytes += part.bytes ?? 0;
+}
+
+function sum(one: Removed, other: Partial<Removed>): Removed {
+	const both = { ...one };
+	add(both, other);
+	return both;
 }
 
 export type { CheckpointKey };

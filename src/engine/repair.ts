@@ -3,6 +3,7 @@ import type { Damage, RepairReport } from "../saver/types.ts";
 import { allThreads } from "../storage/all-threads.ts";
 import type { RemoveBatch, ThreadRow } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
+import type { Pause } from "./pause.ts";
 import { planRetention, type RetentionPlan } from "./retention.ts";
 import { cacheKey } from "./rows.ts";
 import { type Survey, surveyThread } from "./survey.ts";
@@ -15,13 +16,17 @@ const MOST_ROUNDS = 10_000;
  * Removes what can't be read, so that all the rest can: checkpoints of which anything is lost, and writes. First the
  * storage puts its own structures in order.
  */
-export async function repair(engine: Engine, onProgress: (done: Progress) => void): Promise<RepairReport> {
+export async function repair(
+	engine: Engine,
+	onProgress: (done: Progress) => void,
+	pause: Pause,
+): Promise<RepairReport> {
 	engine.clearCaches();
 	const report: RepairReport = { damage: [...((await engine.storage.repair?.()) ?? [])], removed: [] };
 	engine.clearCaches();
 	const done = { threads: 0, checkpoints: 0 };
 	for await (const thread of allThreads(engine.storage)) {
-		done.checkpoints += await repairThread(engine, thread, report);
+		done.checkpoints += await repairThread(engine, thread, report, pause);
 		done.threads++;
 		onProgress({ ...done });
 	}
@@ -29,9 +34,14 @@ export async function repair(engine: Engine, onProgress: (done: Progress) => voi
 }
 
 /** Answers how many checkpoints it has afterwards. */
-async function repairThread(engine: Engine, { threadId }: ThreadRow, report: RepairReport): Promise<number> {
+async function repairThread(
+	engine: Engine,
+	{ threadId }: ThreadRow,
+	report: RepairReport,
+	pause: Pause,
+): Promise<number> {
 	for (let round = 1; ; round++) {
-		const survey = await surveyThread(engine, threadId);
+		const survey = await surveyThread(engine, threadId, pause);
 		report.damage.push(...survey.faults.map(describe).filter((one) => !includes(report.damage, one)));
 		if (survey.faults.every(({ isUndecodable }) => isUndecodable)) return survey.rows.length;
 		if (survey.isUnknown || round > MOST_ROUNDS)

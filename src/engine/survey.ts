@@ -3,11 +3,14 @@ import type { CheckpointKey, DeltaBaseRow, FoundCheckpoint, WriteKey, WriteRow }
 import { type Engine, MOST_ATTEMPTS } from "./engine.ts";
 import type { Cell } from "./head.ts";
 import { isInternal } from "./origin.ts";
+import type { Pause } from "./pause.ts";
 import { unpackHistory } from "./raw-history.ts";
 import { cacheKey, unpackRow, writeCell } from "./rows.ts";
 import { walk } from "./walk.ts";
 
 const ROWS_AT_ONCE = 256;
+/** Reading so many takes some milliseconds. */
+const CHECKPOINTS_IN_A_TURN = 16;
 
 /** Something that can't be read. */
 export interface Fault extends Place {
@@ -36,9 +39,9 @@ export interface Survey {
  * Reads everything of a thread, and goes on where something can't be read. What others remove meanwhile is no fault: what
  * looks like one is looked at again.
  */
-export async function surveyThread(engine: Engine, threadId: string): Promise<Survey> {
+export async function surveyThread(engine: Engine, threadId: string, pause: Pause): Promise<Survey> {
 	for (let attempt = 1, sure = 0; ; attempt++) {
-		const survey = await new Surveyor(engine, threadId).run();
+		const survey = await new Surveyor(engine, threadId, pause).run();
 		if (survey.faults.length === 0 || attempt === MOST_ATTEMPTS) return survey;
 		const thread = await engine.storage.getThread(threadId).catch(() => undefined);
 		sure = thread?.stamp === survey.stamp ? sure + 1 : 0;
@@ -50,6 +53,7 @@ export async function surveyThread(engine: Engine, threadId: string): Promise<Su
 class Surveyor {
 	readonly #engine: Engine;
 	readonly #threadId: string;
+	readonly #pause: Pause;
 	readonly #rows: FoundCheckpoint[] = [];
 	readonly #broken = new Map<string, CheckpointKey>();
 	readonly #brokenWrites = new Map<string, WriteKey>();
@@ -58,8 +62,9 @@ class Surveyor {
 	#stamp: number | undefined;
 	#isUnknown = false;
 
-	constructor(engine: Engine, threadId: string) {
+	constructor(engine: Engine, threadId: string, pause: Pause) {
 		this.#engine = engine;
+		this.#pause = pause;
 		this.#threadId = threadId;
 	}
 
@@ -68,7 +73,10 @@ class Surveyor {
 			this.#stamp = (await this.#engine.storage.getThread(this.#threadId))?.stamp;
 		});
 		await this.#findRows();
-		for (const row of this.#rows) await this.#readCheckpoint(row);
+		for (const [n, row] of this.#rows.entries()) {
+			if (n % CHECKPOINTS_IN_A_TURN === 0) await this.#pause();
+			await this.#readCheckpoint(row);
+		}
 		await this.#attempt({ threadId: this.#threadId }, async () => {
 			const writes = await this.#engine.storage.getThreadWrites(this.#threadId);
 			this.#writes = writes.length;

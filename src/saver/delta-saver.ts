@@ -11,10 +11,12 @@ import {
 	type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
+import { type Compacted, type CompactProgress, compact } from "../engine/compact.ts";
 import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { labelsOf } from "../engine/labels.ts";
 import { Maintenance } from "../engine/maintenance.ts";
+import { nextTurn, type Pause } from "../engine/pause.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
 import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
@@ -26,7 +28,7 @@ import { Actors } from "./actors.ts";
 import { ChosenPasts, type Past } from "./chosen-pasts.ts";
 import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeConfig } from "./config.ts";
 import { matchesFilter } from "./filter.ts";
-import { checkOptions, readKeepLast, readLimit, readOnConflict } from "./options.ts";
+import { checkOptions, checkSignal, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
 	CheckpointInfo,
 	Copied,
@@ -63,6 +65,13 @@ export interface SaverOptions extends CodecOptions {
 export interface ProgressOptions {
 	/** Called after each thread. */
 	onProgress?: (done: Progress) => void;
+}
+
+export interface CompactOptions {
+	/** Called after each thread, and after each group of threads that share values. */
+	onProgress?: (done: CompactProgress) => void;
+	/** Stops it after the step that is under way. */
+	signal?: AbortSignal | undefined;
 }
 
 /**
@@ -237,10 +246,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async prune(threadIds: string[], options: PruneOptions = {}): Promise<Removed> {
-		checkOptions("prune", options, ["strategy", "keepLast"]);
+		checkOptions("prune", options, ["strategy", "keepLast", "signal"]);
 		const keep = readKeepLast(options);
 		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
-		return this.run(() => this.#maintenance.prune(ids, keep));
+		return this.runLong(options.signal, (pause) => this.#maintenance.prune(ids, keep, pause));
 	}
 
 	/**
@@ -250,7 +259,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	async deleteForRuns(runIds: string[], options: DeleteForRunsOptions = {}): Promise<Removed> {
 		checkOptions("deleteForRuns", options, ["threadIds"]);
 		const threadIds = options.threadIds?.map((id) => mustReadThreadId(id, "deleteForRuns"));
-		return this.run(() => this.#maintenance.deleteForRuns(runIds.map(String), threadIds));
+		const ids = runIds.map(String);
+		return this.runLong(undefined, (pause) => this.#maintenance.deleteForRuns(ids, threadIds, pause));
 	}
 
 	/**
@@ -321,7 +331,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async verify(options: ProgressOptions = {}): Promise<VerifyReport> {
 		checkOptions("verify", options, ["onProgress"]);
-		return this.run(() => verify(this.#engine, (done) => options.onProgress?.(done)));
+		const onProgress = (done: Progress) => options.onProgress?.(done);
+		return this.runLong(undefined, (pause) => verify(this.#engine, onProgress, pause));
 	}
 
 	/**
@@ -331,7 +342,24 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {
 		checkOptions("repair", options, ["onProgress"]);
-		return this.run(() => repair(this.#engine, (done) => options.onProgress?.(done)));
+		const onProgress = (done: Progress) => options.onProgress?.(done);
+		return this.runLong(undefined, (pause) => repair(this.#engine, onProgress, pause));
+	}
+
+	/**
+	 * Removes what nothing needs any more: values that only replaced or deleted checkpoints had, writes whose checkpoint was
+	 * not stored within an hour, what a killed process left half deleted. Then gives free space back to the file system.
+	 * Works in batches beside running graphs, in any process. If it is stopped, what was done stays done.
+	 *
+	 * @example
+	 * ```ts
+	 * const { bytes } = await saver.compact({ onProgress: ({ threads }) => console.log(`${threads} threads`) });
+	 * ```
+	 */
+	async compact(options: CompactOptions = {}): Promise<Compacted> {
+		checkOptions("compact", options, ["onProgress", "signal"]);
+		const onProgress = (done: CompactProgress) => options.onProgress?.(done);
+		return this.runLong(options.signal, (pause) => compact(this.#engine, onProgress, pause));
 	}
 
 	/** Removes all threads. */
@@ -342,7 +370,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		});
 	}
 
-	/** Waits for calls that are under way, then lets go of the storage. Later calls are rejected with code CLOSED. */
+	/**
+	 * Waits for calls that are under way, then lets go of the storage. Later calls are rejected with code CLOSED; so are
+	 * long ones that it ends at their next step: prune, compact, verify and the like.
+	 */
 	async close(): Promise<void> {
 		this.#isClosed = true;
 		await Promise.allSettled(this.#running);
@@ -364,6 +395,24 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		} finally {
 			this.#running.delete(running);
 		}
+	}
+
+	/** Runs a call that takes a while, and can be stopped where it pauses. */
+	protected async runLong<T>(
+		signal: AbortSignal | undefined,
+		work: (pause: Pause, check: () => void) => Promise<T>,
+	): Promise<T> {
+		checkSignal(signal);
+		const check = () => {
+			signal?.throwIfAborted();
+			this.#checkOpen();
+		};
+		const pause = async () => {
+			await nextTurn();
+			check();
+		};
+		check();
+		return this.run(() => work(pause, check));
 	}
 
 	#checkOpen(): void {

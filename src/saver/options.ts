@@ -26,6 +26,11 @@ export function readKeepLast({ strategy = "keep_latest", keepLast = 1 }: PruneOp
 	return keepLast;
 }
 
+export function checkSignal(signal: unknown): void {
+	if (signal !== undefined && !(signal instanceof AbortSignal))
+		throw new CheckpointError("INVALID_OPTION", `\`signal\` must be an AbortSignal, got ${quote(signal)}.`);
+}
+
 /** What is done about puts that would start a branch. */
 export function readOnConflict(value: unknown = "fork"): "fork" | "reject" {
 	if (value !== "fork" && value !== "reject")

@@ -13,6 +13,13 @@ export interface SealedSaverOptions extends SaverOptions {
 	compression?: boolean;
 }
 
+export interface RotateOptions {
+	/** Called after each thread. */
+	onProgress?: (done: { threads: number; rows: number }) => void;
+	/** Stops it after the batch that is under way. */
+	signal?: AbortSignal | undefined;
+}
+
 /** Names of the options in {@link SealedSaverOptions}. */
 export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "onConflict", "encryption", "compression"];
 
@@ -33,11 +40,11 @@ export class SealedSaver extends DeltaSaver {
 	 *
 	 * @returns how many rows were encrypted
 	 */
-	async rotateKeys(options: { onProgress?: (done: { threads: number; rows: number }) => void } = {}): Promise<number> {
-		checkOptions("rotateKeys", options, ["onProgress"]);
+	async rotateKeys(options: RotateOptions = {}): Promise<number> {
+		checkOptions("rotateKeys", options, ["onProgress", "signal"]);
 		const done = { threads: 0, rows: 0 };
-		await this.run(async () => {
-			for await (const { rows } of this.#sealed.rotate()) {
+		await this.runLong(options.signal, async (pause) => {
+			for await (const { rows } of this.#sealed.rotate(pause)) {
 				done.threads++;
 				done.rows += rows;
 				options.onProgress?.({ ...done });

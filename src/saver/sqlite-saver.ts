@@ -32,6 +32,8 @@ const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durabili
  * ```
  */
 export class SqliteSaver extends SealedSaver {
+	readonly #sqlite: SqliteStorage;
+
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
 		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout", "durability", "readOnly"]);
@@ -41,7 +43,22 @@ export class SqliteSaver extends SealedSaver {
 				"INVALID_OPTION",
 				`\`busyTimeout\` must be a number of milliseconds, got ${quote(busyTimeout)}.`,
 			);
-		super(new SqliteStorage(sourceFor(database, options), busyTimeout), options);
+		const storage = new SqliteStorage(sourceFor(database, options), busyTimeout);
+		super(storage, options);
+		this.#sqlite = storage;
+	}
+
+	/**
+	 * Copies the database to a file while writing goes on, here and in other processes. The copy is what was stored at one
+	 * moment; it is there once it is complete, in the place of an older one. To restore it is to open it.
+	 *
+	 * @example
+	 * ```ts
+	 * await checkpointer.backup("backups/monday.db");
+	 * ```
+	 */
+	async backup(path: string): Promise<void> {
+		await this.runLong(undefined, (_, check) => this.#sqlite.backup(path, check));
 	}
 
 	static fromConnString(path: string, options?: SqliteSaverOptions): SqliteSaver {

@@ -12,6 +12,8 @@ export interface PruneOptions {
 	strategy?: "keep_latest" | "delete";
 	/** How many checkpoints of each namespace `"keep_latest"` keeps. Default 1. */
 	keepLast?: number;
+	/** Stops it after the step that is under way. */
+	signal?: AbortSignal | undefined;
 }
 
 /** Where {@link DeltaSaver.deleteForRuns} deletes. */

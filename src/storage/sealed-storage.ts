@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { CheckpointError, locate } from "../errors.ts";
 import type { Identity, Sealer } from "../seal/sealer.ts";
 import { allThreads } from "./all-threads.ts";
@@ -244,7 +243,7 @@ export class SealedStorage implements Storage {
 	 * by whoever changes them. Can be stopped and started again at any time: what is done is not sealed twice. Rows that
 	 * can't be opened stay as they are; at the end it throws what was wrong with the first of them.
 	 */
-	async *rotate(): AsyncGenerator<{ threadId: string; rows: number }> {
+	async *rotate(pause: () => Promise<void>): AsyncGenerator<{ threadId: string; rows: number }> {
 		if (!this.#sealer.encrypts)
 			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
 		const failed: { first?: unknown } = {};
@@ -255,8 +254,7 @@ export class SealedStorage implements Storage {
 				const replacements = page.flatMap((row) => this.#sealAgain(row, failed));
 				for (let i = 0; i < replacements.length; i += BATCH_ROWS)
 					rows += await this.#inner.replaceBytes(replacements.slice(i, i + BATCH_ROWS));
-				// A backend may answer without ever waiting: others want to work too.
-				await setImmediate();
+				await pause();
 			}
 			families.add(thread.family);
 			yield { threadId: thread.threadId, rows };

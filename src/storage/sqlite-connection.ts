@@ -74,12 +74,12 @@ export class SqliteConnection {
 	}
 
 	/** Runs a single statement, or what can't be part of a transaction. */
-	async alone<T>(work: Work<T>): Promise<T> {
+	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
-				return work(this.#ready());
+				return await work(this.#ready());
 			} catch (error) {
 				await this.#waitFor(error, since, attempt);
 			}

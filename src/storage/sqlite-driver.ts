@@ -21,6 +21,8 @@ export interface SqliteDatabase {
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;
 	transaction<R>(run: () => R): { (): R; immediate(): R };
+	/** @param progress answers how many pages to copy next */
+	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
 	close(): unknown;
 }
 

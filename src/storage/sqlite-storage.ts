@@ -1,6 +1,7 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
+import { backupTo } from "./sqlite-backup.ts";
 import { addBlob, checkBlob, toBlob } from "./sqlite-blobs.ts";
 import { checkDatabase } from "./sqlite-check.ts";
 import {
@@ -342,6 +343,11 @@ export class SqliteStorage implements Storage {
 			return rebuildFile(path);
 		});
 		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
+	}
+
+	/** See {@link backupTo}. */
+	backup(path: string, check: () => void): Promise<void> {
+		return this.#connection.alone(({ db }) => backupTo(db, path, check));
 	}
 
 	async tidy(): Promise<boolean> {

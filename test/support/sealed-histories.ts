@@ -12,7 +12,7 @@ export function sealed(setup: () => Promise<HistoryBackend>, options: readonly (
 		const seal = async (storage: Storage) => {
 			const encryption = options[Math.min(opened++, options.length - 1)];
 			const sealed = new SealedStorage(storage, new Sealer({ encryption, compression: true }));
-			if (encryption?.migrate) for await (const _ of sealed.rotate());
+			if (encryption?.migrate) for await (const _ of sealed.rotate(async () => {}));
 			return sealed;
 		};
 		const again = reopen && { reopen: async () => seal(await reopen()) };
