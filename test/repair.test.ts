@@ -181,6 +181,16 @@ for (const [name, options] of [
 			});
 		});
 
+		it("answers no page of threads if one may be missing there", async () => {
+			change((db) => db.exec("UPDATE delta_thread SET updated_at = updated_at - 1 WHERE thread_id = 'sound'"));
+			await withSaver(async (saver) => {
+				await expect(saver.listThreads({ limit: 1 })).rejects.toMatchObject({ code: "CORRUPT" });
+				await saver.repair();
+				expect((await saver.listThreads()).threads.map(({ threadId }) => threadId).sort()).toEqual(["hurt", "sound"]);
+				expect((await saver.verify()).damage).toEqual([]);
+			});
+		});
+
 		it("is not written anew while another process has it open", async () => {
 			change((db) => db.exec("UPDATE delta_sequence SET sum = sum + 1"));
 			const other = new Database(path);

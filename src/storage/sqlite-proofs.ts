@@ -2,7 +2,7 @@ import { CheckpointError, quote } from "../errors.ts";
 import type { PackedId } from "./sqlite-ids.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, sumOfFork, sumOfKey } from "./sqlite-sums.ts";
-import type { SqlThread } from "./sqlite-threads.ts";
+import { checkThread, type SqlThread } from "./sqlite-threads.ts";
 
 /**
  * Proofs that nothing is missing. A row that is found shows by its sum whether it is sound; one that a damaged index
@@ -82,6 +82,8 @@ export function proveThreads(session: SqliteSession, column: "era" | "family"): 
 	const { threads } = hashes as ThreadCount;
 	if (table.threads !== threads || index.threads !== threads || table.total !== index.total)
 		throw new CheckpointError("CORRUPT", "Threads are missing, or an index of them is damaged: call repair().");
+	// One whose time is damaged would be on another page of the list, and nobody would look at it.
+	if (column === "era") for (const row of session.sql.getAllThreads.iterate()) checkThread(row);
 	session.wholeIndexes.add(column);
 }
 
