@@ -8,7 +8,10 @@ export interface Bundle extends AsyncDisposable {
 	readonly path: string;
 }
 
-/** Bundles a program of this folder, inside `node_modules`, so that it finds the packages that are not in it. */
+/**
+ * Bundles a program of this folder with all that it imports, as a process that is killed at once should start quickly. It
+ * lies inside `node_modules`, so that it finds what can't be bundled.
+ */
 export async function bundle(program: string): Promise<Bundle> {
 	const cache = join(root, "node_modules", ".cache");
 	mkdirSync(cache, { recursive: true });
@@ -17,7 +20,11 @@ export async function bundle(program: string): Promise<Bundle> {
 		entryPoints: [join(import.meta.dirname, program)],
 		outfile: path,
 		bundle: true,
-		packages: "external",
+		external: ["better-sqlite3"],
+		// Some packages still call it.
+		banner: {
+			js: 'import { createRequire as __require } from "node:module"; const require = __require(import.meta.url);',
+		},
 		platform: "node",
 		format: "esm",
 		target: "node20",
