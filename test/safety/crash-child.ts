@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { type CrashOrders, KEYS } from "./crash-orders.ts";
-import { Story, type Teller } from "./crash-story.ts";
+import { Story, type Teller } from "./story.ts";
 
 const orders = JSON.parse(process.argv[2] ?? "{}") as CrashOrders;
 const { fault } = orders;

@@ -1,4 +1,4 @@
-import type { Kind } from "./crash-story.ts";
+import type { Kind } from "./story.ts";
 
 /** What a process is told: which story to go on with, from where, and where to die. */
 export interface CrashOrders {

@@ -8,8 +8,9 @@ import { Random } from "../bench/random.ts";
 import type { Model } from "../support/model.ts";
 import { inTemporaryFolder } from "../support/run-node.ts";
 import { bundle } from "./bundle.ts";
+import { describeThread, readThread } from "./compare.ts";
 import { type CrashOrders, KEYS } from "./crash-orders.ts";
-import { type Happening, KINDS, type Kind, Story } from "./crash-story.ts";
+import { type Happening, KINDS, type Kind, Story } from "./story.ts";
 
 /** Kills on one file, before a new one is begun: files stay small, and checks quick. */
 const KILLS_PER_FILE = 20;
@@ -231,32 +232,4 @@ function copyOf(model: Model): Model {
 	const copy = new (model.constructor as new () => Model)();
 	for (const [threadId, thread] of model.threads) copy.threads.set(threadId, structuredClone(thread));
 	return copy;
-}
-
-/** All that LangGraph sees of a thread. */
-async function readThread(saver: SqliteSaver, threadId: string): Promise<string> {
-	const all: unknown[] = [];
-	for await (const tuple of saver.list({ configurable: { thread_id: threadId } })) {
-		const { checkpoint_ns: ns, checkpoint_id: id } = tuple.config.configurable ?? {};
-		const { channel_values, channel_versions } = tuple.checkpoint;
-		const parentId = tuple.parentConfig?.configurable?.checkpoint_id;
-		all.push([ns, id, parentId, channel_values, channel_versions, tuple.metadata, tuple.pendingWrites]);
-	}
-	return JSON.stringify(all);
-}
-
-function describeThread(model: Model, threadId: string): string {
-	if (!model.threads.has(threadId)) return "[]";
-	const all = model
-		.list(threadId)
-		.map(({ ns, id, parentId, values, versions, metadata }) => [
-			ns,
-			id,
-			parentId,
-			values,
-			versions,
-			metadata,
-			model.pendingWrites(threadId, ns, id),
-		]);
-	return JSON.stringify(all);
 }

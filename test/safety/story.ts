@@ -3,10 +3,7 @@ import type { SqliteSaver } from "../../src/sqlite.ts";
 import { Random } from "../bench/random.ts";
 import { Model, type ModelCheckpoint } from "../support/model.ts";
 
-const THREADS = ["a", "ab", "c"];
-const COPIES = ["copy 1", "copy 2"];
 const NAMESPACES = ["", "", "", "tool:1"];
-const RUNS = ["run 1", "run 2", "run 3", "run 4"];
 const MOST_MESSAGES = 30;
 const TEXT = "a message with enough words to be worth a patch of its own, ";
 
@@ -55,11 +52,18 @@ interface Put {
 /** What happens one after the other, the same for the same seed: to whoever does it, and to whoever checks it. */
 export class Story {
 	readonly model = new Model();
+	readonly threads: readonly string[];
+	readonly #copies: readonly string[];
+	readonly #runs: readonly string[];
 	readonly #random: Random;
 	#clock = 0;
 	readonly #orphans: { threadId: string; id: string }[] = [];
 
-	constructor(seed: number) {
+	/** @param prefix of all threads and runs, for several stories in one database */
+	constructor(seed: number, prefix = "") {
+		this.threads = ["a", "ab", "c"].map((name) => prefix + name);
+		this.#copies = ["copy 1", "copy 2"].map((name) => prefix + name);
+		this.#runs = ["run 1", "run 2", "run 3", "run 4"].map((name) => prefix + name);
 		this.#random = new Random(seed);
 	}
 
@@ -73,11 +77,11 @@ export class Story {
 	#make(kind: Kind): Omit<Happening, "kind"> {
 		switch (kind) {
 			case "put":
-				return store([this.#put(this.#random.pick(THREADS))]);
+				return store([this.#put(this.#random.pick(this.threads))]);
 			case "fork":
-				return store([this.#put(this.#random.pick(THREADS), true)]);
+				return store([this.#put(this.#random.pick(this.threads), true)]);
 			case "burst":
-				return store(THREADS.map((threadId) => this.#put(threadId)));
+				return store(this.threads.map((threadId) => this.#put(threadId)));
 			case "again":
 				return this.#again();
 			case "adopt":
@@ -103,10 +107,10 @@ export class Story {
 	#maintain(kind: "copy" | "prune" | "runs" | "delete"): Omit<Happening, "kind"> {
 		const random = this.#random;
 		const known = [...this.model.threads.keys()];
-		const threadId = known.length === 0 ? "a" : random.pick(known);
-		const target = COPIES.find((copy) => !this.model.threads.has(copy));
+		const threadId = known.length === 0 ? (this.threads[0] as string) : random.pick(known);
+		const target = this.#copies.find((copy) => !this.model.threads.has(copy));
 		const keepLast = 1 + random.below(6);
-		const run = random.pick(RUNS);
+		const run = random.pick(this.#runs);
 		if (kind === "copy" && target !== undefined && known.includes(threadId))
 			return {
 				run: ({ saver }) => saver.copyThread(threadId, target),
@@ -139,7 +143,7 @@ export class Story {
 		else if (parent?.values.note !== undefined) values.note = parent.values.note;
 		const newVersions: Record<string, number> = { messages: n, count: n };
 		if (n % 3 === 0) newVersions.note = n;
-		const runId = this.#random.pick(RUNS);
+		const runId = this.#random.pick(this.#runs);
 		const versions = { ...parent?.versions, ...newVersions };
 		const step = (parent?.metadata.step ?? -2) + 1;
 		const metadata = { source: "loop", step, parents: {} } as ModelCheckpoint["metadata"];
@@ -148,7 +152,7 @@ export class Story {
 
 	/** A checkpoint is put once more, with other values. */
 	#again(): Omit<Happening, "kind"> {
-		const threadId = this.#random.pick(THREADS);
+		const threadId = this.#random.pick(this.threads);
 		const [known] = this.model.list(threadId, "");
 		if (known === undefined) return store([this.#put(threadId)]);
 		const { newVersions, checkpoint } = this.#child(threadId, "", known, known.id);
@@ -158,20 +162,20 @@ export class Story {
 	/** The checkpoint of writes that were there before it. */
 	#adopt(): Omit<Happening, "kind"> {
 		const orphan = this.#orphans.shift();
-		if (orphan === undefined) return store([this.#put(this.#random.pick(THREADS))]);
+		if (orphan === undefined) return store([this.#put(this.#random.pick(this.threads))]);
 		const [parent] = this.model.list(orphan.threadId, "");
 		return store([this.#child(orphan.threadId, "", parent, orphan.id)]);
 	}
 
 	#writes(): Omit<Happening, "kind"> {
 		const random = this.#random;
-		const threadId = random.pick(THREADS);
+		const threadId = random.pick(this.threads);
 		const ns = random.pick(NAMESPACES);
 		const known = this.model.list(threadId, ns);
 		const isOrphan = known.length === 0 || random.below(8) === 0;
 		const id = isOrphan ? this.#nextId() : random.pick(known).id;
 		if (isOrphan && ns === "") this.#orphans.push({ threadId, id });
-		const runId = random.pick(RUNS);
+		const runId = random.pick(this.#runs);
 		const isSpecial = random.below(4) === 0;
 		const text = TEXT.repeat(random.below(12));
 		const writes: [string, unknown][] = isSpecial
