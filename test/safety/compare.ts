@@ -29,3 +29,11 @@ export function describeThread(model: Model, threadId: string): string {
 		]);
 	return JSON.stringify(all);
 }
+
+/** Where two descriptions begin to differ. */
+export function difference(found: string, expected: string): string {
+	let at = 0;
+	while (at < found.length && found[at] === expected[at]) at++;
+	const around = (text: string) => text.slice(Math.max(0, at - 60), at + 120);
+	return `…${around(found)}… instead of …${around(expected)}…`;
+}

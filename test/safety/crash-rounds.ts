@@ -8,7 +8,7 @@ import { Random } from "../bench/random.ts";
 import type { Model } from "../support/model.ts";
 import { inTemporaryFolder } from "../support/run-node.ts";
 import { bundle } from "./bundle.ts";
-import { describeThread, readThread } from "./compare.ts";
+import { describeThread, difference, readThread } from "./compare.ts";
 import { type CrashOrders, KEYS } from "./crash-orders.ts";
 import { type Happening, KINDS, type Kind, Story } from "./story.ts";
 
@@ -186,7 +186,7 @@ class FileLife {
 			if (old !== young) isVisible = true;
 			if (found !== young) isDone = false;
 			if (found !== old && found !== young)
-				this.#problem(`thread ${threadId} is neither as before nor as after:\n${found}\n${old}\n${young}`, happening);
+				this.#problem(`thread ${threadId} is neither as before nor as after: ${difference(found, old)}`, happening);
 		}
 		const listed = (await saver.listThreads({ limit: 100 })).threads.map(({ threadId }) => threadId);
 		for (const threadId of listed)
@@ -194,11 +194,11 @@ class FileLife {
 				this.#problem(`thread ${threadId} should not be there`, happening);
 		await saver.close();
 		if (existsSync(`${this.#path}.backup`)) await this.#checkBackup(happening);
-		// What was done in part is done again.
-		if (isDone) {
+		// What was done in part is done again, and what does not show.
+		if (isDone && isVisible) {
 			happening.apply(model);
 			this.#done++;
-			if (isVisible) this.#report.doneUnsaid++;
+			this.#report.doneUnsaid++;
 		} else this.#open = happening;
 	}
 
