@@ -72,7 +72,11 @@ export class Engine {
 		};
 		try {
 			const encoded = this.codec.encode(value);
-			return encoded instanceof Promise ? encoded.catch(explain) : encoded;
+			if (!(encoded instanceof Promise)) return encoded;
+			const explained = encoded.catch(explain);
+			// Another value may fail first, and then nobody waits for this one: Node would end the process.
+			explained.catch(() => {});
+			return explained;
 		} catch (cause) {
 			return explain(cause);
 		}
