@@ -6,6 +6,11 @@ import { checkOptions } from "../saver/options.ts";
 
 /** Where LangGraph Studio is, and how it is told which server to talk to. */
 const STUDIO = "https://smith.langchain.com/studio/?baseUrl=";
+/**
+ * How long a connection may be idle, in milliseconds. Longer than clients and proxies keep theirs: one that is closed
+ * while the next request is already on its way fails that request. Node's own five seconds can pass on a busy machine.
+ */
+const KEEP_ALIVE_MS = 75_000;
 /** The port of LangGraph's own server. */
 const DEFAULT_PORT = 2024;
 
@@ -37,7 +42,7 @@ export interface StudioServer {
  */
 export async function serveStudio(handler: FetchHandler, options: ServeOptions = {}): Promise<StudioServer> {
 	checkOptions("serveStudio", options, ["port"]);
-	const server = createServer(toNodeListener(handler));
+	const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, toNodeListener(handler));
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
 		server.listen(options.port ?? DEFAULT_PORT, "127.0.0.1", resolve);

@@ -6,9 +6,9 @@ import { chat } from "./project/graphs.ts";
 import { backends } from "./support/backends.ts";
 import { startServer } from "./support/server.ts";
 
-describe("A server", () => {
+describe.each(backends)("A server on a $name", (backend) => {
 	it("says that it is there and what it can do", async () => {
-		const { fetch } = await startServer();
+		const { fetch } = await startServer(backend);
 		expect(await (await fetch("/ok")).json()).toEqual({ ok: true });
 		expect(await (await fetch("/info")).json()).toMatchObject({
 			version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
@@ -19,7 +19,7 @@ describe("A server", () => {
 	});
 
 	it("has an assistant for each graph", async () => {
-		const { client } = await startServer();
+		const { client } = await startServer(backend);
 		const all = await client.assistants.search({ metadata: { created_by: "system" }, limit: 100, offset: 0 });
 		expect(all.map(({ graph_id }) => graph_id)).toEqual(["chat", "review", "nested", "work"]);
 		expect(await client.assistants.count()).toBe(4);
@@ -38,7 +38,7 @@ describe("A server", () => {
 	});
 
 	it("draws graphs, with what is inside of them if asked", async () => {
-		const { client } = await startServer();
+		const { client } = await startServer(backend);
 		const nodes = async (xray?: boolean | number) =>
 			(await client.assistants.getGraph("nested", { xray })).nodes.map(({ id }) => id);
 		expect(await nodes()).toEqual(["__start__", "before", "child", "after", "__end__"]);
@@ -56,9 +56,9 @@ describe("A server", () => {
 			.addNode("node", () => ({}))
 			.addEdge("__start__", "node")
 			.compile();
-		const { client } = await startServer(undefined, { graphs: { chat, configured } });
+		const { client } = await startServer(backend, { graphs: { chat, configured } });
 		const text = { type: "string" };
-		const review = await startServer();
+		const review = await startServer(backend);
 		expect(await review.client.assistants.getSchemas("review")).toMatchObject({
 			graph_id: "review",
 			input_schema: { properties: { topic: text, draft: text, verdict: text } },
@@ -76,7 +76,7 @@ describe("A server", () => {
 	});
 
 	it("lists subgraphs with their schemas", async () => {
-		const { client } = await startServer();
+		const { client } = await startServer(backend);
 		const subgraphs = await client.assistants.getSubgraphs("nested", { recurse: true });
 		expect(subgraphs).toMatchObject({ child: { state: { properties: { log: { type: "array" } } } } });
 		expect(await client.assistants.getSubgraphs("nested", { namespace: "child" })).toEqual(subgraphs);
@@ -86,7 +86,7 @@ describe("A server", () => {
 	it("has a memory: the graph's store, or the one it was given", async () => {
 		const store = new InMemoryStore();
 		await store.put(["user", "1"], "name", { text: "Ada" });
-		const { client } = await startServer(undefined, { store });
+		const { client } = await startServer(backend, { store });
 		expect(await client.store.getItem(["user", "1"], "name")).toMatchObject({
 			value: { text: "Ada" },
 			createdAt: expect.any(String),

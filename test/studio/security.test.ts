@@ -1,6 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import type { StudioOptions } from "../../src/studio.ts";
+import { backends } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
 import { clientFor, startServer, type TestServer } from "./support/server.ts";
 
@@ -41,9 +42,9 @@ async function isUp(server: TestServer): Promise<void> {
 	expect(await (await server.fetch("/ok")).json()).toEqual({ ok: true });
 }
 
-describe("Web pages", () => {
+describe.each(backends)("Web pages, before a server on a $name,", (backend) => {
 	it("of foreign origins are refused, whatever they ask for", async () => {
-		const server = await startServer();
+		const server = await startServer(backend);
 		const foreign = [
 			"https://evil.example",
 			"null",
@@ -69,7 +70,7 @@ describe("Web pages", () => {
 	});
 
 	it("of Studio, of this machine and of allowed origins are let in", async () => {
-		const server = await startServer();
+		const server = await startServer(backend);
 		for (const origin of [
 			"https://smith.langchain.com",
 			"http://localhost:3000",
@@ -77,7 +78,7 @@ describe("Web pages", () => {
 			"http://[::1]:8080",
 		])
 			expect(await send(server, "/ok", { origin }), origin).toBe(200);
-		const own = await startServer(undefined, { allowOrigins: ["https://app.example.com"] });
+		const own = await startServer(backend, { allowOrigins: ["https://app.example.com"] });
 		expect(await send(own, "/ok", { origin: "https://app.example.com" })).toBe(200);
 		expect(await send(own, "/ok", { origin: "https://smith.langchain.com" })).toBe(403);
 		// Where the server is called by its public name, pages on somebody's own machine are foreign.
@@ -87,7 +88,7 @@ describe("Web pages", () => {
 	});
 
 	it("are answered in a preflight, private networks included", async () => {
-		const { fetch } = await startServer();
+		const { fetch } = await startServer(backend);
 		const origin = "https://smith.langchain.com";
 		const response = await fetch("/threads/search", {
 			method: "OPTIONS",
@@ -301,7 +302,7 @@ describe("A server on loopback", () => {
 	});
 });
 
-describe("Tenants", () => {
+describe.each(backends)("Tenants of a server on a $name", (backend) => {
 	const authorize: StudioOptions["authorize"] = (request) => {
 		const tenant = request.headers.get("x-tenant");
 		if (tenant === null) return false;
@@ -315,7 +316,7 @@ describe("Tenants", () => {
 	};
 
 	it("see and change no threads but their own", async () => {
-		const { url } = await startServer(undefined, { authorize });
+		const { url } = await startServer(backend, { authorize });
 		const [ada, grace, admin] = ["ada", "grace", "admin"].map((tenant) => clientFor(url, { "x-tenant": tenant }));
 		const nobody = clientFor(url);
 		await expect(nobody.threads.search()).rejects.toThrow("HTTP 403: Not authorized");
@@ -374,10 +375,10 @@ describe("Tenants", () => {
 	it("are refused if what decides about them fails", async () => {
 		const log = vi.spyOn(console, "error").mockImplementation(() => {});
 		for (const answer of [undefined, null, {}, "yes", 1]) {
-			const { fetch } = await startServer(undefined, { authorize: () => answer as never });
+			const { fetch } = await startServer(backend, { authorize: () => answer as never });
 			expect((await fetch("/threads/search", { json: {} })).status).toBe(403);
 		}
-		const { fetch } = await startServer(undefined, {
+		const { fetch } = await startServer(backend, {
 			authorize: () => {
 				throw new Error("down");
 			},

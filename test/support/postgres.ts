@@ -44,11 +44,12 @@ export async function newSchema(): Promise<TestSchema> {
 	return { pool: await sharedPool(), schema };
 }
 
-/** A schema without any row: much quicker than a new one, if another test has left it. */
+/** A schema whose tables have no row: much quicker than a new one, if another test has left it. */
 export async function emptySchema(): Promise<TestSchema & { leave(): Promise<void> }> {
 	const known = idle.pop();
 	const { pool, schema } = known === undefined ? await newSchema() : { pool: await sharedPool(), schema: known };
-	if (known !== undefined) {
+	if (known === undefined) await openStorage(pool, schema).totals();
+	else {
 		const tables = ["thread", "checkpoint", "blob", "write", "base"];
 		await pool.query(tables.map((table) => `DELETE FROM ${schema}.delta_${table}`).join(";"));
 	}

@@ -2,6 +2,8 @@ import type { LoggedEvent } from "../runs/event-log.ts";
 
 /** A line now and then tells both sides that the connection is alive. */
 const HEARTBEAT_MS = 15_000;
+/** A comment. No empty line follows: LangGraph's client would take that for the end of another event. */
+const SSE_HEARTBEAT = ": heartbeat\n";
 
 const encoder = new TextEncoder();
 
@@ -11,7 +13,7 @@ export function sseResponse(
 	{ headers, onLeave }: { headers: Record<string, string>; onLeave: () => void },
 ): Response {
 	const lines = map(events, ({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`);
-	return streamResponse(lines, ": heartbeat\n\n", {
+	return streamResponse(lines, SSE_HEARTBEAT, {
 		headers: {
 			"content-type": "text/event-stream",
 			"cache-control": "no-cache",
