@@ -1,5 +1,5 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
-import { prepare, prepareAll, type Statements } from "./sqlite-statements.ts";
+import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
 
 /** An open database, with what was found out about it since it was opened. */
@@ -16,7 +16,7 @@ export class SqliteSession {
 
 	constructor(db: SqliteDatabase) {
 		this.db = db;
-		this.sql = prepareAll(db);
+		this.sql = statementsOn(db);
 	}
 
 	/** A statement whose text depends on the call. */

@@ -115,9 +115,19 @@ const SQL = {
 
 export type Statements = Record<keyof typeof SQL, SqliteStatement>;
 
-export function prepareAll(db: SqliteDatabase): Statements {
-	const entries = Object.entries(SQL).map(([name, text]) => [name, prepare(db, text)]);
-	return Object.fromEntries(entries) as Statements;
+/** Each is prepared when it is first used: most sessions need few of them. */
+export function statementsOn(db: SqliteDatabase): Statements {
+	const statements = {};
+	for (const [name, text] of Object.entries(SQL))
+		Object.defineProperty(statements, name, {
+			configurable: true,
+			get: () => {
+				const value = prepare(db, text);
+				Object.defineProperty(statements, name, { value });
+				return value;
+			},
+		});
+	return statements as Statements;
 }
 
 /** Numbers come as numbers, whatever the application has chosen for its own statements. */

@@ -30,9 +30,13 @@ export function sumOf(table: string, ...parts: readonly Part[]): number {
 
 function addText(start: number, text: string): number {
 	let sum = start;
+	let isChecked = false;
 	for (let i = 0; i < text.length; i++) {
 		const code = text.charCodeAt(i);
-		if (code >= 0xd800 && !isPlain(text)) return addText(start, normalize(text));
+		if (code >= 0xd800 && !isChecked) {
+			if (!isPlain(text)) return addText(start, normalize(text));
+			isChecked = true;
+		}
 		sum = Math.imul(sum ^ code, PRIME);
 	}
 	// Where one text ends and the next begins.
