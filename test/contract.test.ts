@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,9 +7,6 @@ import { MemorySaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
 
 const test = { describe, it };
-
-/** In memory where that is possible: hundreds of new databases would mostly wait for the disk. */
-const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 runSaverContract({
 	name: "MemorySaver",
@@ -28,7 +24,7 @@ runSaverContract({
 	name: "SqliteSaver on a file",
 	test,
 	setup: async ({ serde }) => {
-		const directory = await mkdtemp(join(temporary, "contract-"));
+		const directory = await mkdtemp(join(tmpdir(), "contract-"));
 		const open = () => new SqliteSaver(join(directory, "checkpoints.db"), { serde });
 		return {
 			saver: open(),

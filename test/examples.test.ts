@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@langchain/langgraph-sdk";
+import { bundle } from "./support/bundle.ts";
 import { inTemporaryFolder, root, runNode, typescript } from "./support/run-node.ts";
 
 /** What each example must print, and what must be true of it. */
@@ -92,9 +93,9 @@ describe("The examples", () => {
 	it.each(Object.keys(examples))("%s runs, says what it shows and leaves no file behind", async (file) => {
 		await inTemporaryFolder(async (folder) => {
 			const env = { ...process.env, TMPDIR: folder, TEMP: folder };
-			const output = await runNode([...typescript, join("examples", file)], { env });
-			examples[file]!(output);
-			expect(readdirSync(folder).filter((name) => !name.startsWith("tsx-"))).toEqual([]);
+			await using program = await bundle(join("examples", file), { withPackages: false });
+			examples[file]!(await runNode([program.path], { env }));
+			expect(readdirSync(folder)).toEqual([]);
 		});
 	});
 });

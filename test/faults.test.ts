@@ -20,7 +20,7 @@ import { checkpointId } from "../src/contract/scene.ts";
 import { Thread } from "../src/contract/thread.ts";
 import type { DeltaSaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
-import { bundle } from "./safety/bundle.ts";
+import { bundle } from "./support/bundle.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
 
 const LONG = "a value that is long enough for a blob of its own ".repeat(40);
@@ -103,7 +103,7 @@ describe("a full disk", () => {
 
 describe("a write that the operating system refuses", () => {
 	it.skipIf(!has("prlimit"))("is IO_ERROR, and once it does not the same saver works", async () => {
-		await using program = await bundle("limited-writer.ts");
+		await using program = await bundle("test/safety/limited-writer.ts");
 		// No file may be larger than 256 KiB, until the limit is lifted.
 		const command = `trap '' XFSZ; ulimit -S -f 256; exec "${process.execPath}" "${program.path}" "${path}"`;
 		const child = spawn("bash", ["-c", command], { stdio: ["pipe", "pipe", "inherit"] });

@@ -8,7 +8,7 @@ import type { Scenario } from "./support/graph-scenario.ts";
 import { describeGraphs, type Plan } from "./support/graph-suite.ts";
 
 const PLANS: readonly Plan[] = [
-	{ candidate: memory, by: { async: ["calls", "runs"], exit: ["calls"] } },
+	{ candidate: memory, by: { async: ["calls"], exit: ["calls"] } },
 	{ candidate: sqliteInMemory, by: { sync: ["calls"] } },
 	{ candidate: sqliteFile, by: { async: ["runs"] } },
 ];

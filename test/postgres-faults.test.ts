@@ -2,6 +2,7 @@ import { type Checkpoint, type CheckpointTuple, uuid6 } from "@langchain/langgra
 import pg from "pg";
 import { type DeltaSaver, MemorySaver } from "../src/index.ts";
 import { PostgresSaver } from "../src/postgres.ts";
+import { killUnderLoad } from "./crash/postgres-kills.ts";
 import { emptySchema, postgresUrl } from "./support/postgres.ts";
 import { type Fault, PostgresProxy } from "./support/postgres-proxy.ts";
 
@@ -236,5 +237,14 @@ describe("A server that can't be worked with", () => {
 		await saver.close();
 		await expect(saver.getTuple(config())).rejects.toMatchObject({ code: "CLOSED" });
 		await leave();
+	});
+});
+
+describe("A server that is killed under load", () => {
+	it("loses and doubles nothing that was acknowledged, and the saver goes on by itself", async () => {
+		const { kills, faults, checkpoints } = await killUnderLoad(6, 20261116);
+		expect(faults).toEqual([]);
+		expect(kills).toBe(6);
+		expect(checkpoints).toBeGreaterThan(50);
 	});
 });

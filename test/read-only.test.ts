@@ -5,7 +5,7 @@ import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import Database from "better-sqlite3";
 import type { DeltaSaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
-import { bundle } from "./safety/bundle.ts";
+import { bundle } from "./support/bundle.ts";
 import { runNode } from "./support/run-node.ts";
 
 const config = { configurable: { thread_id: "t" } };
@@ -133,7 +133,7 @@ describe("readOnly", () => {
 		await store("note");
 		chmodSync(path, 0o444);
 		chmodSync(folder, 0o555);
-		await using reader = await bundle("read-only-reader.ts");
+		await using reader = await bundle("test/safety/read-only-reader.ts");
 		expect(JSON.parse(await runNode([reader.path, path]))).toEqual({
 			read: "note",
 			put: "READ_ONLY",

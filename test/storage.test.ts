@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,9 +10,6 @@ import { fileSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 
 const test = { describe, it };
-
-/** In memory where that is possible: hundreds of new databases would mostly wait for the disk. */
-const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 function open(path: string): SqliteStorage {
 	return new SqliteStorage(fileSource(path));
@@ -35,7 +31,7 @@ runStorageContract({
 	name: "SqliteStorage on a file",
 	test,
 	setup: async () => {
-		const directory = await mkdtemp(join(temporary, "storage-"));
+		const directory = await mkdtemp(join(tmpdir(), "storage-"));
 		const path = join(directory, "checkpoints.db");
 		return {
 			storage: open(path),

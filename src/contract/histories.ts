@@ -3,7 +3,8 @@ import type { RuleTest } from "./rule-test.ts";
 import type { Scene } from "./scene.ts";
 import { collect } from "./thread.ts";
 
-const STEPS = 300;
+/** Whole values come again several times, and a list takes more than one page. */
+const STEPS = 150;
 
 /** Small numbers in a fixed, uneven order. */
 function scatter(n: number): number {

@@ -53,7 +53,7 @@ export function raceRules(test: RuleTest): void {
 	for (const first of ["prune", "deleteForRuns"] as const) {
 		test(`ORD-4: ${first} and then the other at once leave what both of them leave`, async (scene) => {
 			const other = await scene.reopen();
-			for (let turns = 0; turns < 90; turns += 3) {
+			for (let turns = 0; turns < 90; turns += 7) {
 				const thread = scene.thread(`thread ${turns}`);
 				const ids = await putRuns(thread);
 				const before = await readThread(scene.saver, thread.threadId, ["log"]);

@@ -5,9 +5,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { Random } from "../bench/random.ts";
+import { bundle } from "../support/bundle.ts";
 import type { Model } from "../support/model.ts";
 import { inTemporaryFolder } from "../support/run-node.ts";
-import { bundle } from "./bundle.ts";
 import { describeThread, difference, readThread } from "./compare.ts";
 import { type CrashOrders, KEYS } from "./crash-orders.ts";
 import { type Happening, KINDS, type Kind, Story } from "./story.ts";
@@ -46,7 +46,7 @@ export async function crash({ kills, seed, lanes, onProgress }: CrashOptions): P
 		problems: [],
 	};
 	const plan = new FaultPlan();
-	await using program = await bundle("crash-child.ts");
+	await using program = await bundle("test/safety/crash-child.ts");
 	let file = 0;
 	const total = () => report.kills.random + report.kills.fault;
 	const lane = async () => {

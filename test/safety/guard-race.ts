@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { SqliteSaver } from "../../src/sqlite.ts";
+import { bundle } from "../support/bundle.ts";
 import { inTemporaryFolder, runNode } from "../support/run-node.ts";
-import { bundle } from "./bundle.ts";
 import type { Attempt } from "./guard-racer.ts";
 
 /**
@@ -11,7 +11,7 @@ import type { Attempt } from "./guard-racer.ts";
  */
 export async function raceOnGuard(processes: number, rounds: number): Promise<{ taken: number; refused: number }> {
 	return inTemporaryFolder(async (folder) => {
-		await using program = await bundle("guard-racer.ts");
+		await using program = await bundle("test/safety/guard-racer.ts");
 		const path = join(folder, "race.db");
 		const racers = Array.from({ length: processes }, () => runNode([program.path, path, String(rounds)]));
 		const attempts = (await Promise.all(racers)).flatMap((printed) => JSON.parse(printed) as Attempt[]);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { SqliteSaver } from "../../src/sqlite.ts";
+import { bundle } from "../support/bundle.ts";
 import { inTemporaryFolder, runNode } from "../support/run-node.ts";
-import { bundle } from "./bundle.ts";
 import { describeThread, readThread } from "./compare.ts";
 import { KEYS } from "./crash-orders.ts";
 import { SHARED, type SoakAccount, type SoakOrders } from "./soak-orders.ts";
@@ -20,7 +20,7 @@ export interface SoakReport {
 /** Lets processes write, read and maintain one file, each its own threads and one thread of all; then compares. */
 export async function soak(processes: number, seconds: number, seed: number): Promise<SoakReport> {
 	return inTemporaryFolder(async (folder) => {
-		await using program = await bundle("soak-child.ts");
+		await using program = await bundle("test/safety/soak-child.ts");
 		const path = join(folder, "soak.db");
 		const prefixes = Array.from({ length: processes }, (_, n) => `process ${n + 1} `);
 		const orders = prefixes.map((prefix, n): SoakOrders => {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { build } from "esbuild";
-import { removeFolder, root } from "../support/run-node.ts";
+import { removeFolder, root } from "./run-node.ts";
 
 /** A program that processes can be started with at once, until it is disposed of. */
 export interface Bundle extends AsyncDisposable {
@@ -9,17 +9,22 @@ export interface Bundle extends AsyncDisposable {
 }
 
 /**
- * Bundles a program of this folder with all that it imports, as a process that is killed at once should start quickly. It
- * lies inside `node_modules`, so that it finds what can't be bundled.
+ * Bundles a program, so that a process that runs it starts quickly. It lies inside `node_modules`, so that it finds what
+ * is not in it.
+ *
+ * @param program its path in this repository
+ * @param withPackages whether it has everything in it that can be, as one that is killed at once should; some packages
+ * do not bear it
  */
-export async function bundle(program: string): Promise<Bundle> {
+export async function bundle(program: string, { withPackages = true } = {}): Promise<Bundle> {
 	const cache = join(root, "node_modules", ".cache");
 	mkdirSync(cache, { recursive: true });
-	const path = join(mkdtempSync(join(cache, "safety-")), program.replace(/\.ts$/, ".mjs"));
+	const path = join(mkdtempSync(join(cache, "bundle-")), basename(program).replace(/\.tsx?$/, ".mjs"));
 	await build({
-		entryPoints: [join(import.meta.dirname, program)],
+		entryPoints: [join(root, program)],
 		outfile: path,
 		bundle: true,
+		packages: withPackages ? "bundle" : "external",
 		external: ["better-sqlite3"],
 		// Some packages still call it.
 		banner: {

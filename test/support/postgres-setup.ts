@@ -35,5 +35,12 @@ export default function setup(project: TestProject): Promise<() => Promise<void>
 /** Loads what it needs only now: most runs of a single test file need no PostgreSQL. */
 async function start(): Promise<PostgresServer> {
 	const { PostgresServer } = await import("./postgres-server.ts");
-	return PostgresServer.start({ max_connections: "200" });
+	return PostgresServer.start({
+		max_connections: "200",
+		// Nobody kills this one: nothing need survive that.
+		synchronous_commit: "off",
+		full_page_writes: "off",
+		wal_level: "minimal",
+		max_wal_senders: "0",
+	});
 }

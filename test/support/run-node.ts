@@ -36,7 +36,7 @@ export async function inTemporaryFolder<T>(use: (folder: string) => Promise<T>):
 }
 
 export function makeTemporaryFolder(): string {
-	return mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-test-"));
+	return mkdtempSync(join(tmpdir(), "test-"));
 }
 
 export function removeFolder(folder: string): void {
