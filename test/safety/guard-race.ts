@@ -13,7 +13,8 @@ export async function raceOnGuard(processes: number, rounds: number): Promise<{ 
 	return inTemporaryFolder(async (folder) => {
 		await using program = await bundle("test/safety/guard-racer.ts");
 		const path = join(folder, "race.db");
-		const racers = Array.from({ length: processes }, () => runNode([program.path, path, String(rounds)]));
+		const args = [program.path, path, String(rounds), String(processes)];
+		const racers = Array.from({ length: processes }, () => runNode(args));
 		const attempts = (await Promise.all(racers)).flatMap((printed) => JSON.parse(printed) as Attempt[]);
 		const taken = attempts.filter(({ refusedFor }) => refusedFor === undefined);
 		const saver = new SqliteSaver(path);

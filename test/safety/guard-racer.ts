@@ -1,3 +1,6 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { ConcurrencyError } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
@@ -10,11 +13,20 @@ export interface Attempt {
 	readonly refusedFor?: string;
 }
 
-const [path = "", rounds = "0"] = process.argv.slice(2);
+const [path = "", rounds = "0", processes = "1"] = process.argv.slice(2);
 const saver = new SqliteSaver(path, { onConflict: "reject" });
 const config = { configurable: { thread_id: "race", checkpoint_ns: "" } };
 const attempts: Attempt[] = [];
 
+/** On a busy machine one could be done before the next has begun. */
+async function waitForAll(): Promise<void> {
+	const READY = "ready-";
+	writeFileSync(join(dirname(path), `${READY}${process.pid}`), "");
+	const count = () => readdirSync(dirname(path)).filter((name) => name.startsWith(READY)).length;
+	while (count() < Number(processes)) await setTimeout(2);
+}
+
+await waitForAll();
 /** Goes on from the newest checkpoint, as all the others do, until the thread is long enough. */
 for (let step = 0; step < Number(rounds); ) {
 	const head = await saver.getTuple(config);
