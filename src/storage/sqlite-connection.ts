@@ -184,8 +184,13 @@ export class SqliteConnection {
 		if (this.#source.isStale?.()) this.#letGo();
 		if (this.#session !== undefined) return this.#session;
 		if (this.#file !== undefined && !this.#file.isThere()) throw this.#gone();
+		const before = path === undefined ? undefined : new FileIdentity(path);
 		this.#db ??= this.#source.open();
 		migrate(this.#db, name, isShared);
+		if (before?.isKnown && !before.isSame()) {
+			this.#letGo();
+			throw Object.assign(new Error("The file was replaced while it was opened"), { code: "SQLITE_BUSY" });
+		}
 		this.#file = path === undefined ? undefined : new FileIdentity(path);
 		this.#session = new SqliteSession(this.#db);
 		return this.#session;
@@ -237,6 +242,11 @@ class FileIdentity {
 		this.#path = path;
 		this.#device = found?.dev;
 		this.#inode = found?.ino;
+	}
+
+	/** Whether there was a file. */
+	get isKnown(): boolean {
+		return this.#inode !== undefined;
 	}
 
 	/** Whether it was looked at just now. */

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Entry, SqlCheckpoint } from "./sqlite-checkpoints.ts";
 import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
@@ -24,11 +24,19 @@ const TABLES = { delta_checkpoint: 13, delta_write: 12, delta_base: 6, delta_blo
 export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
 	const unfinished = `${path}.repairing`;
 	for (const end of ["", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
-	const lost = writeSound(path, unfinished);
-	const damagedFile = keepFile(path);
-	renameSync(unfinished, repairedFile(path));
-	finishRepair(path);
-	return { lost, damagedFile };
+	const lock = lockAlone(path);
+	// To close a file takes away all locks that the process has on it, so it stays open until everything is in place.
+	const pages = new SqlitePages(path);
+	try {
+		const lost = writeSound(pages, path, unfinished);
+		const damagedFile = keepFile(path);
+		renameSync(unfinished, repairedFile(path));
+		finishRepair(path);
+		return { lost, damagedFile };
+	} finally {
+		pages.close();
+		lock?.close();
+	}
 }
 
 /** Whether an error is about a file that may be one of ours, and damaged. */
@@ -36,18 +44,22 @@ export function isDamage(error: unknown): error is CheckpointError {
 	return error instanceof CheckpointError && ["CORRUPT", "FOREIGN_DATABASE", "STORAGE"].includes(error.code);
 }
 
-/** Throws BUSY if others have the file open. A damaged log is not to be opened, since SQLite would cut it off. */
-export function checkAlone(path: string): void {
-	if (inspectWal(`${path}-wal`).lost > 0) return;
+/**
+ * Keeps others from the file until it is closed. Throws if they have it open. A damaged log is not to be opened, since
+ * SQLite would cut it off.
+ */
+function lockAlone(path: string): SqliteDatabase | undefined {
+	if (inspectWal(`${path}-wal`).lost > 0) return undefined;
 	const db = openDatabase(path);
 	try {
 		db.pragma("locking_mode = EXCLUSIVE");
-		db.exec("BEGIN IMMEDIATE; ROLLBACK");
+		db.exec("BEGIN IMMEDIATE");
 	} catch (error) {
-		if (isBusy(error)) throw error;
-	} finally {
+		if (!isBusy(error)) return db;
 		db.close();
+		throw error;
 	}
+	return db;
 }
 
 /** A repair that was interrupted once the new file was complete is finished by whoever opens the old one. */
@@ -67,7 +79,7 @@ function keepFile(path: string): string {
 	let kept = `${path}.damaged`;
 	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
 	for (const end of ["", "-wal"]) {
-		if (!existsSync(path + end)) continue;
+		if ((statSync(path + end, { throwIfNoEntry: false })?.size ?? 0) === 0) continue;
 		try {
 			linkSync(path + end, kept + end);
 		} catch {
@@ -77,8 +89,7 @@ function keepFile(path: string): string {
 	return kept;
 }
 
-function writeSound(path: string, target: string): StorageDamage[] {
-	const pages = new SqlitePages(path);
+function writeSound(pages: SqlitePages, path: string, target: string): StorageDamage[] {
 	const db = openDatabase(target);
 	try {
 		db.pragma("auto_vacuum = INCREMENTAL");
@@ -89,7 +100,6 @@ function writeSound(path: string, target: string): StorageDamage[] {
 		return rebuild.lost;
 	} finally {
 		db.close();
-		pages.close();
 	}
 }
 

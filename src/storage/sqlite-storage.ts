@@ -17,7 +17,7 @@ import { SqliteConnection } from "./sqlite-connection.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { copy, remove, removeGone, removeThread, replaceBytes, Tally } from "./sqlite-maintenance.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
-import { checkAlone, isDamage, rebuildFile } from "./sqlite-rebuild.ts";
+import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { scan } from "./sqlite-scan.ts";
 import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
@@ -338,10 +338,7 @@ export class SqliteStorage implements Storage {
 				"CORRUPT",
 				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
 			);
-		const { lost, damagedFile } = await this.#connection.replace(() => {
-			checkAlone(path);
-			return rebuildFile(path);
-		});
+		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
 		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
