@@ -1,3 +1,5 @@
+import { fork } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { Random } from "../bench/random.ts";
 import { inTemporaryFolder } from "../support/run-node.ts";
@@ -10,36 +12,89 @@ const { values } = parseArgs({
 		seed: { type: "string", default: "1" },
 		/** Number of the first flip: to see one again, `--first 123 --flips 1`. */
 		first: { type: "string", default: "0" },
+		/** Processes. */
+		lanes: { type: "string", default: String(availableParallelism()) },
 	},
 });
 const seed = Number(values.seed);
 const first = Number(values.first);
-const end = first + Number(values.flips);
+const flips = Number(values.flips);
 
-await inTemporaryFolder(async (folder) => {
-	const fixtures = await makeFixtures(folder);
-	const count = { flips: 0, reported: 0, "silently wrong": 0, repaired: 0, "without loss": 0, "not repaired": 0 };
-	const places = new Map<string, number>();
-	const losses: number[] = [];
-	for (let n = first; n < end; n++) {
-		const random = new Random(seed * 1_000_003 + n);
-		const fixture = random.pick(fixtures);
-		const { flip, isReported, repaired, wrong, unrepaired } = await fixture.try(fixture.choose(random));
-		places.set(flip.where, (places.get(flip.where) ?? 0) + 1);
-		count.flips++;
-		if (isReported) count.reported++;
-		if (wrong.length > 0) count["silently wrong"]++;
-		if (repaired !== undefined) {
-			count[unrepaired.length > 0 ? "not repaired" : "repaired"]++;
-			if (repaired.size > 0) losses.push(repaired.size);
-			else count["without loss"]++;
-		}
-		for (const what of [...wrong, ...unrepaired].slice(0, 3))
-			console.log(`flip ${n} of seed ${seed}, ${fixture.name}, ${flip.where} at ${flip.offset}: ${what}`);
-		if (count.flips % 500 === 0) console.log(JSON.stringify(count));
-	}
-	console.log(`${JSON.stringify(count)}\nflips by place: ${JSON.stringify(Object.fromEntries(places))}`);
-	const named = losses.reduce((sum, one) => sum + one, 0);
-	console.log(`threads named by a repair with losses: ${(named / losses.length || 0).toFixed(2)} of 20 on average`);
-	if (count["silently wrong"] + count["not repaired"] > 0) process.exitCode = 1;
+interface Count {
+	flips: number;
+	/** Answered with an error. */
+	reported: number;
+	"silently wrong": number;
+	repaired: number;
+	/** Of those: without the loss of anything. */
+	"without loss": number;
+	"not repaired": number;
+	/** Threads that repairs with losses named. */
+	"threads hurt": number;
+	places: Record<string, number>;
+}
+
+const nothing = (): Count => ({
+	flips: 0,
+	reported: 0,
+	"silently wrong": 0,
+	repaired: 0,
+	"without loss": 0,
+	"not repaired": 0,
+	"threads hurt": 0,
+	places: {},
 });
+
+async function flip(from: number, to: number): Promise<Count> {
+	return inTemporaryFolder(async (folder) => {
+		const fixtures = await makeFixtures(folder);
+		const count = nothing();
+		for (let n = from; n < to; n++) {
+			const random = new Random(seed * 1_000_003 + n);
+			const fixture = random.pick(fixtures);
+			const { flip, isReported, repaired, wrong, unrepaired } = await fixture.try(fixture.choose(random));
+			count.flips++;
+			count.places[flip.where] = (count.places[flip.where] ?? 0) + 1;
+			if (isReported) count.reported++;
+			if (wrong.length > 0) count["silently wrong"]++;
+			if (repaired !== undefined) {
+				count[unrepaired.length > 0 ? "not repaired" : "repaired"]++;
+				count["threads hurt"] += repaired.size;
+				if (repaired.size === 0) count["without loss"]++;
+			}
+			for (const what of [...wrong, ...unrepaired].slice(0, 3))
+				console.log(`flip ${n} of seed ${seed}, ${fixture.name}, ${flip.where} at ${flip.offset}: ${what}`);
+			if (count.flips % 500 === 0)
+				console.log(`flips ${from} to ${n}: ${JSON.stringify({ ...count, places: undefined })}`);
+		}
+		return count;
+	});
+}
+
+/** A part of the flips, in a process of its own. */
+function flipElsewhere(from: number, to: number): Promise<Count> {
+	const args = ["--seed", String(seed), "--first", String(from), "--flips", String(to - from)];
+	const child = fork(import.meta.filename, args);
+	return new Promise((resolve, reject) => {
+		child.on("message", (count) => resolve(count as Count));
+		child.on("exit", (code) => reject(new Error(`A process ended with ${code} before it was done.`)));
+	});
+}
+
+function add(sum: Count, part: Count): Count {
+	const places = { ...sum.places };
+	for (const [where, count] of Object.entries(part.places)) places[where] = (places[where] ?? 0) + count;
+	const keys = Object.keys(nothing()) as (keyof Count)[];
+	const numbers = keys.filter((key) => key !== "places").map((key) => [key, Number(sum[key]) + Number(part[key])]);
+	return { ...(Object.fromEntries(numbers) as unknown as Count), places };
+}
+
+if (process.send !== undefined) process.send(await flip(first, first + flips), () => process.disconnect());
+else {
+	const lanes = Math.min(Number(values.lanes), flips);
+	const bounds = Array.from({ length: lanes + 1 }, (_, n) => first + Math.round((flips * n) / lanes));
+	const parts = bounds.slice(1).map((to, n) => flipElsewhere(bounds[n] as number, to));
+	const { places, ...count } = (await Promise.all(parts)).reduce(add, nothing());
+	console.log(`${JSON.stringify(count)}\nflips by place: ${JSON.stringify(places)}`);
+	if (count["silently wrong"] + count["not repaired"] > 0) process.exitCode = 1;
+}
