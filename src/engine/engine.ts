@@ -41,14 +41,22 @@ export interface WrittenBlob {
 	readonly blob: Blob;
 }
 
+/** Something known of a checkpoint in this thread and namespace. */
+interface Placed<T> {
+	readonly threadId: string;
+	readonly ns: string;
+	readonly content: T;
+}
+
 /** What all operations on checkpoints share: where rows are, how values are encoded, and what was seen last. */
 export class Engine {
 	readonly storage: Storage;
 	readonly blobs: Blobs;
 	readonly codec: Codec;
 	readonly links: LinkCache;
-	readonly #views: Lru<string, View>;
-	readonly #written: Lru<string, readonly WrittenBlob[]>;
+	/** By checkpoint id alone, which hardly ever is that of two checkpoints: then the one seen last is known. */
+	readonly #views: Lru<string, Placed<View>>;
+	readonly #written: Lru<string, Placed<readonly WrittenBlob[]>>;
 	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
 	readonly #lastSeen = new Lru<string, string>(MOST_NAMESPACES);
 	/** Namespaces in which nothing was found, so that a first put need not look again. */
@@ -123,7 +131,7 @@ export class Engine {
 
 	/** The checkpoint as this process saw it last. */
 	peekView(key: CheckpointKey): View | undefined {
-		return this.#views.get(cacheKey(key));
+		return at(this.#views.get(key.id), key.threadId, key.ns);
 	}
 
 	async loadView(key: CheckpointKey): Promise<View | undefined> {
@@ -133,30 +141,31 @@ export class Engine {
 
 	/** @param bytes size of the row that the view was parsed from */
 	keepView(key: CheckpointKey, view: View, bytes: number): void {
-		this.#views.set(cacheKey(key), view, bytes + VIEW_BYTES);
-		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ ...key, id: "" }), key.id, 1);
+		const { threadId, ns, id } = key;
+		this.#views.set(id, { threadId, ns, content: view }, bytes + VIEW_BYTES);
+		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, 1);
 	}
 
 	forgetView(key: CheckpointKey): void {
-		this.#views.delete(cacheKey(key));
+		if (this.peekView(key) !== undefined) this.#views.delete(key.id);
 	}
 
 	/** Keeps what was written at a checkpoint: the next one may hold the very same. */
 	keepWritten(key: CheckpointKey, blobs: readonly (MadeBlob & { readonly channel: string })[]): void {
 		if (blobs.length === 0) return;
-		const place = cacheKey(key);
+		const { threadId, ns, id } = key;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob }));
-		const all = [...(this.#written.get(place) ?? []), ...added];
-		const bytes = all.reduce((sum, { blob }) => sum + blob.bytes.length, 0);
-		this.#written.set(place, all, bytes);
+		const content = [...this.writtenAt(threadId, ns, id), ...added];
+		const bytes = content.reduce((sum, { blob }) => sum + blob.bytes.length, 0);
+		this.#written.set(id, { threadId, ns, content }, bytes);
 	}
 
-	writtenAt(key: CheckpointKey): readonly WrittenBlob[] {
-		return this.#written.get(cacheKey(key)) ?? [];
+	writtenAt(threadId: string, ns: string, id: string): readonly WrittenBlob[] {
+		return at(this.#written.get(id), threadId, ns) ?? [];
 	}
 
-	forgetWritten(key: CheckpointKey): void {
-		this.#written.delete(cacheKey(key));
+	forgetWritten({ threadId, ns, id }: CheckpointKey): void {
+		if (this.writtenAt(threadId, ns, id).length > 0) this.#written.delete(id);
 	}
 
 	/** Blobs whose values are at hand and that a checkpoint, or the one seen last of its namespace, names. */
@@ -188,6 +197,10 @@ export class Engine {
 		this.#empty.clear();
 		this.blobs.clear();
 	}
+}
+
+function at<T>(placed: Placed<T> | undefined, threadId: string, ns: string): T | undefined {
+	return placed?.threadId === threadId && placed.ns === ns ? placed.content : undefined;
 }
 
 /** The error for a value that can't be read. */

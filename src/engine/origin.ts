@@ -6,6 +6,9 @@ import type { Head, Origin } from "./head.ts";
 import type { PutInput } from "./put.ts";
 import { unpackRow } from "./rows.ts";
 
+/** What tells how a checkpoint came to be. */
+type Made = Pick<Head, "versions" | "seen" | "manifest">;
+
 /** LangGraph's own channels, which are never rebuilt from writes. */
 const INTERNAL = /^(__|branch:to:|join:)/;
 
@@ -13,8 +16,9 @@ const INTERNAL = /^(__|branch:to:|join:)/;
  * Channels that may live from writes instead of a stored value: those with a version and no value. A delta channel is
  * always one of them, except at its snapshots.
  */
-function rebuildableChannels(versions: Readonly<Record<string, unknown>>, values: object): string[] {
-	return Object.keys(versions).filter((channel) => !Object.hasOwn(values, channel) && !INTERNAL.test(channel));
+function hasValueless(versions: Readonly<Record<string, unknown>>, values: object): boolean {
+	for (const channel in versions) if (!Object.hasOwn(values, channel) && !INTERNAL.test(channel)) return true;
+	return false;
 }
 
 export function isInternal(channel: string): boolean {
@@ -27,8 +31,9 @@ export function hasRebuildable(
 	values: Readonly<Record<string, unknown>>,
 	base: Head | undefined,
 ): boolean {
-	if (base?.origin !== undefined || rebuildableChannels(versions, values).length > 0) return true;
-	return Object.values(values).some(isDeltaSnapshot);
+	if (base?.origin !== undefined || hasValueless(versions, values)) return true;
+	for (const channel in values) if (isDeltaSnapshot(values[channel])) return true;
+	return false;
 }
 
 /** What is known only now of how a checkpoint came to be. `base` is its parent's head, or its own if it is put again. */
@@ -36,7 +41,7 @@ export async function findOrigin(
 	engine: Engine,
 	input: PutInput,
 	row: Omit<CheckpointRow, "head">,
-	head: Omit<Head, "origin">,
+	head: Made,
 	base: Head | undefined,
 ): Promise<Origin> {
 	const { actor } = input;
@@ -57,7 +62,7 @@ async function findCopy(
 	engine: Engine,
 	{ copyOf }: PutInput,
 	row: Omit<CheckpointRow, "head">,
-	head: Omit<Head, "origin">,
+	head: Made,
 ): Promise<PathCheckpoint | undefined> {
 	const { storage } = engine;
 	const { threadId, ns, id, parentId, source, step } = row;
@@ -84,7 +89,7 @@ export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): Pat
 	return { id, parentId, source, step, versions: head.versions, ...head.origin };
 }
 
-function taskState(head: Omit<Head, "origin">): TaskState {
+function taskState(head: Made): TaskState {
 	return {
 		versions: head.versions,
 		seen: head.seen,

@@ -89,7 +89,7 @@ async function placeValue(
 	const made = await engine.blobs.make(encoded, isVersion ? (current as number) : undefined);
 	if (made === undefined || made.row.base !== undefined) placed.stamp = view?.stamp;
 	if (made === undefined) return current as number;
-	placed.blobs.push({ ...made, channel });
+	placed.blobs.push({ row: made.row, blob: made.blob, channel });
 	return made.row.id;
 }
 

@@ -6,7 +6,7 @@ import type { MadeBlob } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
-import { type Cell, copyVersions, namedBlobs, packHead, unpackHead } from "./head.ts";
+import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { labelsOf } from "./labels.ts";
 import { findOrigin, hasRebuildable } from "./origin.ts";
 import { keepLost } from "./raw-history.ts";
@@ -54,49 +54,49 @@ interface Placement {
 /** Stores a checkpoint, of each channel only what changed. */
 export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const { key, parentId, runId, checkpoint, metadata } = input;
-	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
+	const { threadId, ns, id } = key;
+	const baseKey = parentId === undefined ? key : { threadId, ns, id: parentId };
 	let base = engine.peekView(baseKey);
 	// Everything is read before the first await: the caller may change its objects as soon as we return.
-	const row = {
-		...key,
-		parentId: parentId === key.id ? undefined : parentId,
-		runId,
-		source: textOf(metadata?.source),
-		step: integerOf(metadata?.step),
-	};
-	const labels = labelsOf(metadata);
-	const versions = copyVersions(checkpoint);
+	const source = textOf(metadata?.source);
+	const step = integerOf(metadata?.step);
+	const labels = engine.storage.read === undefined ? undefined : labelsOf(metadata);
+	const { versions, seen } = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
-	const mayRebuild = hasRebuildable(versions.versions, checkpoint.channel_values, base?.head);
+	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
 	const pending = draft(engine, input, base);
-	const encodedMetadata = engine.encode("metadata", metadata);
+	const pendingMetadata = engine.encode("metadata", metadata);
 	let drafts = await settle(pending);
-	const head = { v, ts, ...versions, metadata: await encodedMetadata };
+	const encodedMetadata = await pendingMetadata;
 	const isFirst = parentId === undefined && engine.takeNothing(key);
 	if (!isFirst) base ??= await loadBase(engine, baseKey, key);
+	const isAgain = parentId === id;
+	const itsParent = isAgain ? undefined : parentId;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 		const placed = await place(engine, input, drafts, base);
 		const { manifest } = placed;
-		const origin = mayRebuild ? await findOrigin(engine, input, row, { ...head, manifest }, base?.head) : undefined;
-		const full = { ...head, origin, manifest };
-		const packed = packHead(full);
+		const row = { threadId, ns, id, parentId: itsParent, runId, source, step };
+		const made = { versions, seen, manifest };
+		const origin = mayRebuild ? await findOrigin(engine, input, row, made, base?.head) : undefined;
+		const head: Head = { v, ts, versions, seen, metadata: encodedMetadata, origin, manifest };
+		const packed = packHead(head);
 		const stored = await engine.storage.put({
-			threadId: key.threadId,
-			stamp: placed.stamp ?? (parentId === key.id ? base?.stamp : undefined),
+			threadId,
+			stamp: placed.stamp ?? (isAgain ? base?.stamp : undefined),
 			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
-			checkpoint: { ...row, head: packed },
+			checkpoint: { threadId, ns, id, parentId: itsParent, runId, source, step, head: packed },
 			onlyOnHead: input.onlyOnHead,
-			namedBlobs: namedBlobs(full),
+			namedBlobs: namedBlobs(head),
 			labels,
 			blobs: placed.blobs.map(({ row }) => row),
 			writes: [],
-			deltaBases: parentId === key.id && base !== undefined ? keepLost(key, base.head, placed) : [],
+			deltaBases: isAgain && base !== undefined ? keepLost(key, base.head, placed) : undefined,
 		});
-		if (stored?.replaced) engine.links.forget(key.threadId);
-		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
+		if (stored?.replaced) engine.links.forget(threadId);
+		else engine.links.change(threadId, ns, [id, parentId]);
 		if (stored !== undefined) {
-			engine.keepView(key, { head: full, stamp: stored.stamp }, packed.length);
+			engine.keepView(key, { head, stamp: stored.stamp }, packed.length);
 			// The next put most likely builds on this one, not on its parent.
 			if (parentId !== undefined && parentId !== key.id) engine.forgetView(baseKey);
 			engine.forgetWritten(baseKey);
@@ -165,21 +165,25 @@ async function place(
 ): Promise<Placement> {
 	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
 	for (const draft of drafts) {
-		const cell =
-			base === undefined && input.parentId === undefined && !draft.isNew
-				? await findKnown(engine, input.key, draft, placed)
-				: draft.carried === undefined
-					? await placeValue(engine, input, draft, base, placed)
-					: await placeCarried(engine, draft.carried, placed);
-		if (cell !== undefined) placed.manifest.set(draft.channel, cell);
-		if (typeof draft.carried === "number") placed.stamp = base?.stamp;
+		const { channel, carried, encoded } = draft;
+		let cell = carried ?? encoded;
+		if (base === undefined && input.parentId === undefined && !draft.isNew)
+			cell = await findKnown(engine, input.key, draft, placed);
+		else if (carried === undefined && isLarger(encoded, INLINE_VALUE_BYTES))
+			cell = await placeValue(engine, input, channel, encoded, base, placed);
+		else if (isLarger(carried, REPEATED_VALUE_BYTES)) cell = await placeWhole(engine, carried, placed);
+		if (cell !== undefined) placed.manifest.set(channel, cell);
+		if (typeof carried === "number") placed.stamp = base?.stamp;
 	}
 	return placed;
 }
 
-async function placeCarried(engine: Engine, cell: Cell, placed: Placement): Promise<Cell> {
-	if (typeof cell === "number" || cell.bytes.length <= REPEATED_VALUE_BYTES) return cell;
-	const made = await engine.blobs.makeWhole(cell);
+function isLarger(cell: Cell | undefined, most: number): cell is Encoded {
+	return typeof cell === "object" && cell.bytes.length > most;
+}
+
+async function placeWhole(engine: Engine, value: Encoded, placed: Placement): Promise<number> {
+	const made = await engine.blobs.makeWhole(value);
 	placed.blobs.push(made);
 	return made.row.id;
 }
@@ -193,7 +197,7 @@ function findWritten(
 ): WrittenBlob | undefined {
 	if (parentId === undefined) return undefined;
 	const isIt = ({ type, bytes }: Encoded) => type === value.type && sameBytes(bytes, value.bytes);
-	return engine.writtenAt({ ...key, id: parentId }).find((one) => one.channel === channel && isIt(one.blob));
+	return engine.writtenAt(key.threadId, key.ns, parentId).find((one) => one.channel === channel && isIt(one.blob));
 }
 
 /** The pending write that most of what is new came from, most likely. */
@@ -205,7 +209,7 @@ function largestWritten(
 ): WrittenBlob | undefined {
 	if (parentId === undefined) return undefined;
 	let largest: WrittenBlob | undefined;
-	for (const one of engine.writtenAt({ ...key, id: parentId })) {
+	for (const one of engine.writtenAt(key.threadId, key.ns, parentId)) {
 		if (one.channel !== channel || one.blob.type !== value.type) continue;
 		if (largest === undefined || one.blob.bytes.length > largest.blob.bytes.length) largest = one;
 	}
@@ -215,21 +219,20 @@ function largestWritten(
 async function placeValue(
 	engine: Engine,
 	input: PutInput,
-	draft: Draft,
+	channel: string,
+	encoded: Encoded,
 	base: View | undefined,
 	placed: Placement,
-): Promise<Cell> {
-	const encoded = draft.encoded as Encoded;
-	if (encoded.bytes.length <= INLINE_VALUE_BYTES) return encoded;
-	const written = base && findWritten(engine, input, draft.channel, encoded);
+): Promise<number> {
+	const written = base && findWritten(engine, input, channel, encoded);
 	if (written !== undefined) {
 		placed.stamp = base?.stamp;
 		engine.blobs.remember(written.id, written.blob);
 		return written.id;
 	}
-	const before = base?.head.manifest.get(draft.channel);
+	const before = base?.head.manifest.get(channel);
 	const baseId = typeof before === "number" ? before : undefined;
-	const made = await engine.blobs.make(encoded, baseId, largestWritten(engine, input, draft.channel, encoded));
+	const made = await engine.blobs.make(encoded, baseId, largestWritten(engine, input, channel, encoded));
 	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
 	if (made === undefined) return baseId as number;
 	placed.blobs.push(made);

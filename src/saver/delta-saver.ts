@@ -161,9 +161,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const runId = readRunId(config, metadata as { run_id?: unknown });
 		const actor = this.#actorOf(config, metadata);
 		const copyOf = this.#tuples.get(config);
-		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { ...key, id: parentId }) === false;
-		const about = { key, parentId, runId, actor, copyOf, onlyOnHead };
-		const input = { ...about, checkpoint, metadata, newVersions: newVersions ?? {} };
+		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
+		const versions = newVersions ?? {};
+		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
 		await this.run(() => put(this.#engine, input));
 		return writeConfig(key);
 	}
@@ -430,7 +430,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	#toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
 		const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
 		if (parentId !== undefined) {
-			tuple.parentConfig = writeConfig({ ...key, id: parentId });
+			tuple.parentConfig = writeConfig({ threadId: key.threadId, ns: key.ns, id: parentId });
 			this.#tuples.set(tuple.parentConfig, key.id);
 		}
 		return tuple;

@@ -357,8 +357,14 @@ export class MemoryStorage implements Storage {
 	}
 
 	#found(rows: readonly (CheckpointRow | undefined)[]): FoundCheckpoint[] {
-		const stamp = ({ threadId }: CheckpointRow) => this.#threads.get(threadId)?.stamp as number;
-		return rows.flatMap((row) => (row === undefined ? [] : [{ ...row, stamp: stamp(row) }]));
+		const found: FoundCheckpoint[] = [];
+		for (const row of rows) if (row !== undefined) found.push(this.#withStamp(row));
+		return found;
+	}
+
+	#withStamp({ threadId, ns, id, parentId, runId, source, step, head }: CheckpointRow): FoundCheckpoint {
+		const stamp = this.#threads.get(threadId)?.stamp as number;
+		return { threadId, ns, id, parentId, runId, source, step, head, stamp };
 	}
 
 	#newest(thread: Thread | undefined, ns: string): CheckpointRow | undefined {

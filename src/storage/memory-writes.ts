@@ -1,3 +1,4 @@
+import { inGeneration } from "./new-write.ts";
 import type { NewWrite, WriteRow } from "./storage.ts";
 
 type Place = Pick<WriteRow, "taskId" | "generation" | "idx">;
@@ -34,8 +35,9 @@ export class MemoryWrites {
 		const dropped: unknown[] = [];
 		const before = [...(this.#tasks.get(writes[0]?.taskId ?? "") ?? [])];
 		const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
-		for (const { conflict, ...write } of writes) {
-			const row = { ...write, generation: conflict === "add" ? next : 0 };
+		for (const write of writes) {
+			const { conflict } = write;
+			const row = inGeneration(write, conflict === "add" ? next : 0);
 			const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
 			const isTaken = isKnown || this.get(row) !== undefined;
 			if (isTaken && conflict !== "replace") dropped.push(write.value);

@@ -133,15 +133,20 @@ export class SealedStorage implements Storage {
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		const { checkpoint, blobs, deltaBases = [] } = batch;
+		const { threadId, stamp, fresh, now, checkpoint, namedBlobs, labels, onlyOnHead } = batch;
 		const writes = batch.writes.map((row) => this.#sealWrite(row));
 		const result = await this.#inner.put({
-			...batch,
+			threadId,
+			stamp,
+			fresh,
+			now,
 			checkpoint: checkpoint && this.#sealCheckpoint(checkpoint),
-			labels: this.#sealer.encrypts ? undefined : batch.labels,
-			blobs: blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
+			namedBlobs,
+			labels: this.#sealer.encrypts ? undefined : labels,
+			onlyOnHead,
+			blobs: batch.blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
 			writes,
-			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
+			deltaBases: batch.deltaBases?.map((row) => this.#sealBase(row)),
 		});
 		if (result !== undefined && this.#sealer.encrypts) await this.#removeDropped(batch.writes, writes, result.family);
 		return result;

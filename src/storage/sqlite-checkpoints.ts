@@ -136,7 +136,7 @@ export function addCheckpoint(session: SqliteSession, thread: SqlThread, row: Ch
 		step ?? null,
 		addSums(NO_WRITES, loose.writes),
 		loose.bases,
-		sumOfRow(thread.pk, { ...row, fork }),
+		sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step }),
 		head,
 	);
 	if (changes === 0) return false;
@@ -157,7 +157,7 @@ function separate(session: SqliteSession, thread: SqlThread, ns: string, id: str
 export function replaceCheckpoint(session: SqliteSession, thread: SqlThread, row: CheckpointRow): void {
 	const { ns, id, runId, source, step, head } = row;
 	const { pk, parent, fork } = checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
-	const sum = sumOfRow(thread.pk, { ...row, parentId: unpackOptional(parent), fork });
+	const sum = sumOfRow(thread.pk, { ns, id, parentId: unpackOptional(parent), fork, runId, source, step });
 	session.sql.updateCheckpoint.run(runId ?? null, source ?? null, step ?? null, sum, head, pk);
 }
 

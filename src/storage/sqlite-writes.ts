@@ -1,4 +1,5 @@
 import { CheckpointError, type Place, quote } from "../errors.ts";
+import { inGeneration } from "./new-write.ts";
 import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
@@ -120,7 +121,8 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Map<number, number>();
 	let change = 0;
-	for (const { conflict, ...write } of writes) {
+	for (const write of writes) {
+		const { conflict } = write;
 		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
 		if (isTaken && conflict !== "replace") {
 			dropped.add(write.value);
@@ -130,7 +132,7 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		const older = before.find((row) => row.generation === generation && row.idx === write.idx);
 		if (taken.has(write.idx)) change = subtractSums(change, taken.get(write.idx) as number);
 		else if (older !== undefined) change = subtractSums(change, ownSum(older, thread));
-		const sum = addWrite(session, thread, { ...write, generation }, place);
+		const sum = addWrite(session, thread, inGeneration(write, generation), place);
 		taken.set(write.idx, sum);
 		change = addSums(change, sum);
 	}

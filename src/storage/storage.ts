@@ -109,7 +109,7 @@ export interface PutBatch {
 	/** Added, or put in place of the row with its key; a row that is replaced keeps its parent. */
 	readonly checkpoint?: CheckpointRow | undefined;
 	/** Every blob that the checkpoint's head names, for backends that have {@link Storage.read}. */
-	readonly namedBlobs?: readonly number[];
+	readonly namedBlobs?: readonly number[] | undefined;
 	/** For {@link ScanQuery.labels}; without them the checkpoint is found by any. */
 	readonly labels?: Labels | undefined;
 	/** Refused with a `ConcurrencyError` if the checkpoint would start a branch, see `checkHead` in `storage/guard.ts`. */
@@ -117,7 +117,7 @@ export interface PutBatch {
 	readonly blobs: readonly BlobRow[];
 	/** All of one task at one checkpoint. The blob of one that is dropped is not stored. */
 	readonly writes: readonly NewWrite[];
-	readonly deltaBases?: readonly DeltaBaseRow[];
+	readonly deltaBases?: readonly DeltaBaseRow[] | undefined;
 }
 
 export interface PutResult {
