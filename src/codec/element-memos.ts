@@ -52,6 +52,11 @@ export class ElementMemos {
 	}
 
 	/** Whether a member was there before, in any value. */
+	hasMet(member: unknown): boolean {
+		return typeof member === "object" && member !== null && this.#known.has(member);
+	}
+
+	/** Like {@link hasMet}; from now on it was. */
 	meet(member: unknown): boolean {
 		if (typeof member !== "object" || member === null) return false;
 		if (this.#known.has(member)) return true;

@@ -33,6 +33,9 @@ const SHORT_COPY = 64;
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
+/** Properties of fewer bytes are quicker to encode than to remember. */
+const WORTH_MEMO = 256;
+
 /** Up to so many objects a look at each of them beats a hash. */
 const FEW = 8;
 
@@ -136,7 +139,9 @@ export class Encoder {
 				if (isUnstorable(member) && !this.#isStrict) continue;
 				this.#writeRun();
 				this.#writeString(key);
-				this.#writeMember(member, this.#usesMemos && this.#memos.meet(member));
+				const start = this.#at;
+				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
+				if (this.#usesMemos && this.#at - start >= WORTH_MEMO) this.#memos.meet(member);
 			}
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#writeRun();

@@ -90,8 +90,13 @@ function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
 	// A database may have given a Buffer, which the codec would tell from other bytes.
-	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
+	const bytes = toPlain(cell.bytes);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
+}
+
+function toPlain(bytes: Uint8Array): Uint8Array {
+	if (bytes.constructor === Uint8Array) return bytes;
+	return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 export function unpackCell(packed: unknown): Cell {

@@ -14,6 +14,9 @@ import { settle } from "./settle.ts";
 
 /** New values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 512;
+/** As most threads are short, more is allowed at their first steps: a long one hardly becomes larger by that. */
+const EARLY_VALUE_BYTES = 2048;
+const EARLY_STEPS = 12;
 /** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
 const REPEATED_VALUE_BYTES = 64;
 
@@ -71,9 +74,10 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const isFirst = parentId === undefined && engine.takeNothing(key);
 	if (!isFirst) base ??= await loadBase(engine, baseKey, key);
 	const isAgain = parentId === id;
+	const mostInline = step !== undefined && step < EARLY_STEPS ? EARLY_VALUE_BYTES : INLINE_VALUE_BYTES;
 	const itsParent = isAgain ? undefined : parentId;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		const placed = await place(engine, input, drafts, base);
+		const placed = await place(engine, input, drafts, base, mostInline);
 		const { manifest } = placed;
 		const row = { threadId, ns, id, parentId: itsParent, runId, source, step };
 		const made = { versions, seen, manifest };
@@ -162,6 +166,7 @@ async function place(
 	input: PutInput,
 	drafts: readonly Draft[],
 	base: View | undefined,
+	mostInline: number,
 ): Promise<Placement> {
 	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
 	for (const draft of drafts) {
@@ -169,7 +174,7 @@ async function place(
 		let cell = carried ?? encoded;
 		if (base === undefined && input.parentId === undefined && !draft.isNew)
 			cell = await findKnown(engine, input.key, draft, placed);
-		else if (carried === undefined && isLarger(encoded, INLINE_VALUE_BYTES))
+		else if (carried === undefined && isLarger(encoded, mostInline))
 			cell = await placeValue(engine, input, channel, encoded, base, placed);
 		else if (isLarger(carried, REPEATED_VALUE_BYTES)) cell = await placeWhole(engine, carried, placed);
 		if (cell !== undefined) placed.manifest.set(channel, cell);
