@@ -73,8 +73,9 @@ export class Sealer {
 		return this.#keys !== undefined;
 	}
 
-	seal(bytes: Uint8Array, identity: Identity): Uint8Array {
-		const deflated = this.#compresses ? deflate(bytes) : undefined;
+	/** @param compressFrom size from which it is worth while to compress this kind of row */
+	seal(bytes: Uint8Array, identity: Identity, compressFrom = COMPRESS_FROM): Uint8Array {
+		const deflated = this.#compresses && bytes.length >= compressFrom ? deflate(bytes) : undefined;
 		return deflated ? this.#wrap(DEFLATED, deflated, identity) : this.#wrap(0, bytes, identity);
 	}
 
@@ -203,7 +204,6 @@ function packKeyId(flags: number, { name, fingerprint }: NamedKey): Uint8Array {
 
 /** Answers nothing if it does not pay. */
 function deflate(bytes: Uint8Array): Uint8Array | undefined {
-	if (bytes.length < COMPRESS_FROM) return undefined;
 	if (bytes.length >= TRY_FROM && tryDeflate(takePieces(bytes)) === undefined) return undefined;
 	const deflated = tryDeflate(bytes);
 	return deflated !== undefined && bytes.length <= mostInflated(deflated) ? deflated : undefined;

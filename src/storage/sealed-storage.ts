@@ -32,6 +32,9 @@ const BATCH_ROWS = 200;
 /** Blobs are of any size: a batch has no more than this, or one. */
 const BATCH_BYTES = 4 * 1024 * 1024;
 
+/** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
+const COMPRESS_HEADS_FROM = 2048;
+
 /** A row's bytes in their place, replaced by themselves, and what the row is. */
 type StoredRow = [Replacement, Identity];
 
@@ -320,7 +323,7 @@ export class SealedStorage implements Storage {
 	}
 
 	#sealCheckpoint<T extends CheckpointRow>(row: T): T {
-		return { ...row, head: this.#sealer.seal(row.head, checkpointIdentity(row)) };
+		return { ...row, head: this.#sealer.seal(row.head, checkpointIdentity(row), COMPRESS_HEADS_FROM) };
 	}
 
 	#openBlob(row: BlobRow): BlobRow {

@@ -2,7 +2,7 @@ import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { type PackedId, packId, packOptional, unpackOptional } from "./sqlite-ids.ts";
 import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
-import type { SqliteSession } from "./sqlite-session.ts";
+import type { FreshCheckpoint, SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
 import { takeLoose } from "./sqlite-writes.ts";
@@ -118,13 +118,18 @@ export function toCheckpoint(session: SqliteSession, thread: SqlThread, row: Sql
 	};
 }
 
-/** Adds a row to a thread, whose own row is to be saved afterwards. Answers whether it did: not if the key is taken. */
-export function addCheckpoint(session: SqliteSession, thread: SqlThread, row: CheckpointRow): boolean {
+/** Adds a row to a thread, whose own row is to be saved afterwards. Answers nothing if the key is taken. */
+export function addCheckpoint(
+	session: SqliteSession,
+	thread: SqlThread,
+	row: CheckpointRow,
+): FreshCheckpoint | undefined {
 	const { ns, id, parentId, runId, source, step, head } = row;
 	const loose = takeLoose(session, thread, ns, id);
 	const newest = ns === "" ? (thread.head ?? undefined) : newestId(session, thread, ns);
 	const isLast = newest === undefined || compareIds(newest, id) < 0;
 	const fork = isLast && newest === parentId ? 0 : 1;
+	const writes = addSums(NO_WRITES, loose.writes);
 	const { changes, lastInsertRowid } = session.sql.insertCheckpoint.run(
 		thread.pk,
 		ns,
@@ -134,17 +139,18 @@ export function addCheckpoint(session: SqliteSession, thread: SqlThread, row: Ch
 		runId ?? null,
 		source ?? null,
 		step ?? null,
-		addSums(NO_WRITES, loose.writes),
+		writes,
 		loose.bases,
 		sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step }),
 		head,
 	);
-	if (changes === 0) return false;
+	if (changes === 0) return undefined;
 	if (!isLast) separate(session, thread, ns, id);
 	thread.loose = subtractSums(thread.loose, addSums(loose.writes, loose.bases));
 	const parent = packOptional(parentId);
-	countIn(session, thread, { pk: Number(lastInsertRowid), ns, id, parent, fork, bytes: head.length });
-	return true;
+	const pk = Number(lastInsertRowid);
+	countIn(session, thread, { pk, ns, id, parent, fork, bytes: head.length });
+	return { pk, thread: thread.pk, ns, id, writes, tasks: new Map() };
 }
 
 /** A row that was put between two others comes between a parent and its child. */

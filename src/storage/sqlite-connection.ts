@@ -166,6 +166,7 @@ export class SqliteConnection {
 			sql.commit.run();
 			return result;
 		} catch (error) {
+			session.forget();
 			// SQLite has already rolled back after some errors, a full disk for one.
 			if (db.open && db.inTransaction) sql.rollback.run();
 			throw error;
@@ -192,7 +193,7 @@ export class SqliteConnection {
 			throw Object.assign(new Error("The file was replaced while it was opened"), { code: "SQLITE_BUSY" });
 		}
 		this.#file = path === undefined ? undefined : new FileIdentity(path);
-		this.#session = new SqliteSession(this.#db);
+		this.#session = new SqliteSession(this.#db, isShared);
 		return this.#session;
 	}
 

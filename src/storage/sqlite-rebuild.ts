@@ -110,7 +110,7 @@ class Rebuild {
 	readonly lost: StorageDamage[] = [];
 
 	constructor(db: SqliteDatabase) {
-		this.#session = new SqliteSession(db);
+		this.#session = new SqliteSession(db, false);
 	}
 
 	run(pages: SqlitePages, path: string): void {

@@ -1,6 +1,10 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
+import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
+
+/** More threads, or checkpoints without writes, are not remembered than this. */
+const MOST_REMEMBERED = 4096;
 
 /** An open database, with what was found out about it since it was opened. */
 export class SqliteSession {
@@ -8,15 +12,50 @@ export class SqliteSession {
 	readonly sql: Statements;
 	readonly #statements = new Map<string, SqliteStatement>();
 	readonly recent = new RecentCheckpoints();
+	readonly #isShared: boolean;
+	/** What this connection stored last, and nobody else has changed since. */
+	readonly threads = new Map<string, SqlThread>();
+	readonly #checkpoints = new Map<string, FreshCheckpoint>();
+	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
 	readonly forks = new Map<number, number>();
 	/** Indexes of all threads that were found to be whole. */
 	readonly wholeIndexes = new Set<string>();
 
-	constructor(db: SqliteDatabase) {
+	/** @param isShared whether the application may change rows through this connection as well */
+	constructor(db: SqliteDatabase, isShared: boolean) {
 		this.db = db;
 		this.sql = statementsOn(db);
+		this.#isShared = isShared;
+	}
+
+	/** To be called in a transaction before what is remembered is made use of. */
+	refresh(): void {
+		if (this.#isShared) return;
+		const { data_version: version } = this.sql.getDataVersion.get() as { data_version: number };
+		if (version !== this.#version) this.forget();
+		this.#version = version;
+	}
+
+	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
+		if (this.#isShared) return;
+		if (this.threads.size >= MOST_REMEMBERED) this.threads.clear();
+		if (this.#checkpoints.size >= MOST_REMEMBERED) this.#checkpoints.clear();
+		this.threads.set(thread.thread_id, thread);
+		if (checkpoint?.writes === NO_WRITES) this.#checkpoints.set(checkpoint.id, checkpoint);
+	}
+
+	/** The checkpoint with this key, if all its writes are known. */
+	findFresh(thread: number, ns: string, id: string): FreshCheckpoint | undefined {
+		const found = this.#checkpoints.get(id);
+		return found?.thread === thread && found.ns === ns ? found : undefined;
+	}
+
+	/** To be called when threads or writes are changed in another way than by adding to them, or changes are undone. */
+	forget(): void {
+		this.threads.clear();
+		this.#checkpoints.clear();
 	}
 
 	/** A statement whose text depends on the call. */
@@ -27,6 +66,17 @@ export class SqliteSession {
 		this.#statements.set(text, statement);
 		return statement;
 	}
+}
+
+/** A checkpoint that this connection has added, with all writes that it has. */
+export interface FreshCheckpoint {
+	readonly pk: number;
+	readonly thread: number;
+	readonly ns: string;
+	readonly id: string;
+	/** As in its row. */
+	writes: number;
+	readonly tasks: Map<string, { generation: number; idx: number; sum: number }[]>;
 }
 
 /**

@@ -21,6 +21,9 @@ const SQL = {
 	/** Change with commits of other connections, and with changes through this one. */
 	getVersion: "SELECT data_version AS others, total_changes() AS all_changes FROM pragma_data_version",
 
+	/** Changes with commits of other connections. */
+	getDataVersion: "PRAGMA data_version",
+
 	getCheckpoint: `${CHECKPOINT} WHERE thread = ? AND ns = ? AND id = ?`,
 	getCheckpointByPk: `${CHECKPOINT} WHERE pk = ?`,
 	getLatest: `${CHECKPOINT} WHERE thread = ? AND ns = ? ORDER BY id DESC LIMIT 1`,
@@ -35,6 +38,7 @@ const SQL = {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
 	relink: "UPDATE delta_checkpoint SET parent = ?, fork = 1, sum = ? WHERE pk = ?",
+	setWrites: "UPDATE delta_checkpoint SET writes = ? WHERE pk = ?",
 	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,

@@ -265,8 +265,9 @@ export class SqliteStorage implements Storage {
 
 	put(batch: PutBatch): Promise<PutResult | undefined> {
 		return this.#connection.change((session) => {
-			const found = findThread(session, batch.threadId);
 			const { threadId, fresh, now, checkpoint } = batch;
+			session.refresh();
+			const found = session.threads.get(threadId) ?? findThread(session, threadId);
 			if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 			const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
 			if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
@@ -274,48 +275,48 @@ export class SqliteStorage implements Storage {
 			const dropped = putWrites(session, thread, batch.writes);
 			for (const blob of batch.blobs) if (!dropped.has(blob.id)) addBlob(session, thread.family, blob);
 			for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
-			const replaced = checkpoint !== undefined && !addCheckpoint(session, thread, checkpoint);
+			const added = checkpoint && addCheckpoint(session, thread, checkpoint);
+			const replaced = checkpoint !== undefined && added === undefined;
 			if (replaced) {
 				replaceCheckpoint(session, thread, checkpoint);
 				thread.stamp = fresh;
 			}
 			if (checkpoint !== undefined) thread.updated_at = now;
 			if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
+			session.remember(thread, added);
 			return { family: thread.family, stamp: thread.stamp, replaced };
 		});
 	}
 
 	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
-		return this.#connection.change((session) => remove(session, batch));
+		return this.#alter((session) => remove(session, batch));
 	}
 
 	copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		return this.#connection.change((session) => copy(session, batch));
+		return this.#alter((session) => copy(session, batch));
 	}
 
 	/** Its row goes at once, and so the thread; what it had goes a batch at a time. */
 	async removeThread(threadId: string): Promise<RowCount> {
 		const removed = new Tally();
-		const left = await this.#connection.change((session) => removeThread(session, threadId, removed));
+		const left = await this.#alter((session) => removeThread(session, threadId, removed));
 		for (let isDone = left === undefined; !isDone; )
-			isDone = await this.#connection.change((session) => removeGone(session, left as number, removed));
+			isDone = await this.#alter((session) => removeGone(session, left as number, removed));
 		return removed.count;
 	}
 
 	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#connection.change(({ sql }) => {
+		return this.#alter(({ sql }) => {
 			for (const id of ids) sql.removeBlob.run(id, family);
 		});
 	}
 
 	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#connection.change(
-			(session) => replacements.filter((replacement) => replaceBytes(session, replacement)).length,
-		);
+		return this.#alter((session) => replacements.filter((replacement) => replaceBytes(session, replacement)).length);
 	}
 
 	clear(): Promise<void> {
-		return this.#connection.change(({ db }) => {
+		return this.#alter(({ db }) => {
 			for (const table of ["thread", "checkpoint", "blob", "write", "base", "gone"])
 				db.exec(`DELETE FROM delta_${table}`);
 		});
@@ -348,7 +349,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	async tidy(): Promise<boolean> {
-		const gone = await this.#connection.change((session) => {
+		const gone = await this.#alter((session) => {
 			const found = session.sql.getGone.get() as { thread: number } | undefined;
 			if (found !== undefined) removeGone(session, found.thread, new Tally());
 			return found !== undefined;
@@ -366,6 +367,14 @@ export class SqliteStorage implements Storage {
 
 	close(): Promise<void> {
 		return this.#connection.close();
+	}
+
+	/** A change that does more than to add. */
+	#alter<T>(work: (session: SqliteSession) => T): Promise<T> {
+		return this.#connection.change((session) => {
+			session.forget();
+			return work(session);
+		});
 	}
 
 	/** Reads something of a thread, or answers for one that is not there. */

@@ -117,7 +117,10 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	if (first === undefined) return dropped;
 	const { ns, id } = first;
 	const place = taskOf(thread, first);
-	const before = session.sql.getTaskWrites.all(...place) as { generation: number; idx: number; sum: number }[];
+	const fresh = session.findFresh(thread.pk, ns, id);
+	const known = fresh === undefined ? session.sql.getTaskWrites.all(...place) : (fresh.tasks.get(first.taskId) ?? []);
+	const before = known as readonly { generation: number; idx: number; sum: number }[];
+	const after = [...before];
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Map<number, number>();
 	let change = 0;
@@ -135,8 +138,16 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		const sum = addWrite(session, thread, inGeneration(write, generation), place);
 		taken.set(write.idx, sum);
 		change = addSums(change, sum);
+		const entry = { generation, idx: write.idx, sum: addSums(sum, sumOfThread(thread.pk)) };
+		const at = after.findIndex((row) => row.generation === generation && row.idx === write.idx);
+		after.splice(at < 0 ? after.length : at, 1, entry);
 	}
-	addToTotal(session, thread, ns, id, "writes", change);
+	if (fresh === undefined) addToTotal(session, thread, ns, id, "writes", change);
+	else {
+		fresh.tasks.set(first.taskId, after);
+		fresh.writes = addSums(fresh.writes, change);
+		if (change !== 0) session.sql.setWrites.run(fresh.writes, fresh.pk);
+	}
 	return dropped;
 }
 

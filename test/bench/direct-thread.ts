@@ -70,6 +70,8 @@ export class DirectThread {
 		const newVersions = Object.fromEntries(changed.map((channel) => [channel, this.#step + 2]));
 		const described = { source: "loop", step: this.#step, parents: {}, ...metadata } as CheckpointMetadata;
 		const taskId = this.#random.uuid();
+		// Every run of a graph begins with a look at what there is.
+		if (config.configurable?.checkpoint_id === undefined) await this.#saver.getTuple(config);
 		this.#head = checkpoint.id;
 		const start = now();
 		await this.#saver.put(config, checkpoint, described, newVersions);
