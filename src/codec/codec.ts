@@ -15,6 +15,8 @@ export interface Codec {
 	encode(value: unknown): Encoded | Promise<Encoded>;
 	/** A fresh object each time. */
 	decode(encoded: Encoded): unknown;
+	/** Bytes that are part of every encoded plain object that has this text under this key. */
+	encodeText?(key: string, text: string): Uint8Array;
 }
 
 export interface CodecOptions {
@@ -41,6 +43,11 @@ export class DeltaCodec implements Codec {
 
 	decode(encoded: Encoded): unknown {
 		return this.#decoder.decode(encoded.bytes);
+	}
+
+	encodeText(key: string, text: string): Uint8Array {
+		// What comes first tells the layout of the whole.
+		return this.#encoder.encode({ [key]: text }).subarray(1);
 	}
 }
 

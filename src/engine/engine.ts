@@ -111,7 +111,9 @@ export class Engine {
 		firstPage = LARGEST_PAGE,
 	): AsyncGenerator<FoundCheckpoint[]> {
 		let after: FoundCheckpoint | undefined;
-		for (let size = firstPage; ; size = Math.min(size * 2, LARGEST_PAGE)) {
+		// A page of all threads costs their number, whatever its own size.
+		const most = where.threadId === undefined ? ROWS_AT_ONCE : LARGEST_PAGE;
+		for (let size = firstPage; ; size = Math.min(size * 4, most)) {
 			const page = await this.storage.scan({ ...where, after, limit: size });
 			yield page;
 			if (page.length < size) return;

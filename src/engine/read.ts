@@ -10,11 +10,12 @@ import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "
 import type { Blob } from "./blobs.ts";
 import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, unreadable } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
+import { piecesOf } from "./labels.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
 /** Rows of the first page of a listing. */
-const FIRST_PAGE = 4;
+const FIRST_PAGE = 8;
 /** The same where each page costs a round trip and it is not said how many rows are wanted. */
 const FIRST_READ = 16;
 
@@ -152,7 +153,9 @@ export async function* listRows(engine: Engine, query: Omit<ListQuery, "accepts"
 function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint[]> {
 	const { threadId, ns, id, before, labels, limit } = query;
 	if (id !== undefined) return findPages(engine, query);
-	return engine.scanPages({ threadId, ns, before, labels }, Math.min(limit, FIRST_PAGE));
+	if (labels === undefined) return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
+	const contains = { pieces: piecesOf(labels, engine.codec) };
+	return engine.scanPages({ threadId, ns, before, labels, contains }, LARGEST_PAGE);
 }
 
 /** One id, in any thread and namespace that are left open. */

@@ -35,6 +35,9 @@ const BATCH_BYTES = 4 * 1024 * 1024;
 /** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
 const COMPRESS_HEADS_FROM = 2048;
 
+/** What an envelope begins with that is neither compressed nor encrypted. */
+const PLAIN = Uint8Array.of(0);
+
 /** A row's bytes in their place, replaced by themselves, and what the row is. */
 type StoredRow = [Replacement, Identity];
 
@@ -72,7 +75,14 @@ export class SealedStorage implements Storage {
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		return this.#openCheckpoints(await this.#inner.scan(query));
+		return this.#openCheckpoints(await this.#inner.scan(this.#sealQuery(query)));
+	}
+
+	/** What is in a head shows only in an envelope that neither hides nor shortens it. */
+	#sealQuery(query: ScanQuery): ScanQuery {
+		if (query.contains === undefined) return query;
+		const { pieces } = query.contains;
+		return { ...query, contains: this.#sealer.encrypts ? undefined : { pieces, ifStartsWith: PLAIN } };
 	}
 
 	async getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {

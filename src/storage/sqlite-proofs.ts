@@ -58,8 +58,18 @@ function prove(
 			`Checkpoints of thread ${quote(thread.thread_id)} are missing, or an index of them is damaged: call repair().`,
 			{ place: { threadId: thread.thread_id } },
 		);
+	remember(proven, thread, expected);
+}
+
+function remember(proven: Map<number, number>, { pk }: SqlThread, total: number): void {
 	if (proven.size >= MOST_PROVEN) proven.clear();
-	proven.set(thread.pk, expected);
+	proven.set(pk, total);
+}
+
+/** What has no rows has no index that could lack one. */
+export function startProofs({ keys, forks }: SqliteSession, thread: SqlThread): void {
+	remember(keys, thread, 0);
+	remember(forks, thread, 0);
 }
 
 /** A change of ours leaves an index whole that was whole before. */

@@ -2,7 +2,7 @@ import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from ".
 import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { checkThread, findThread, type SqlThread } from "./sqlite-threads.ts";
-import type { FoundCheckpoint, ScanQuery } from "./storage.ts";
+import type { FoundCheckpoint, HeadPieces, ScanQuery } from "./storage.ts";
 
 /** A row and its thread. */
 type Found = readonly [SqlCheckpoint, SqlThread];
@@ -24,6 +24,7 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 	}
 	proveKeys(session, thread);
 	const where = new Conditions().add("thread = ?", thread.pk);
+	addFilters(where, query);
 	if (ns !== undefined) where.add("ns = ?", ns);
 	if (before !== undefined) where.add("id < ?", before);
 	if (after !== undefined) {
@@ -35,7 +36,8 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 }
 
 /** Checkpoints of all threads, which nothing but people ask for. */
-function findAll(session: SqliteSession, { ns, before, after, limit }: ScanQuery): Found[] {
+function findAll(session: SqliteSession, query: ScanQuery): Found[] {
+	const { ns, before, after, limit } = query;
 	proveThreads(session, "era");
 	const threads = new Map<number, SqlThread>();
 	for (const row of session.sql.getAllThreads.all()) {
@@ -44,6 +46,7 @@ function findAll(session: SqliteSession, { ns, before, after, limit }: ScanQuery
 		proveKeys(session, thread);
 	}
 	const where = new Conditions();
+	addFilters(where, query);
 	if (ns !== undefined) where.add("ns = ?", ns);
 	if (before !== undefined) where.add("id < ?", before);
 	const name = "(SELECT thread_id FROM delta_thread t WHERE t.pk = thread)";
@@ -54,6 +57,18 @@ function findAll(session: SqliteSession, { ns, before, after, limit }: ScanQuery
 		const thread = threads.get((row as { thread: number }).thread) as SqlThread;
 		return [checkCheckpoint(row, thread), thread];
 	});
+}
+
+/** Leaves out what can't match. */
+function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery): void {
+	const { source, step } = labels;
+	if (typeof source === "string") where.add("source = ?", source);
+	if (Number.isSafeInteger(step)) where.add("step = ?", step);
+	for (const piece of contains?.pieces ?? []) {
+		const { ifStartsWith } = contains as HeadPieces;
+		if (ifStartsWith === undefined) where.add("instr(head, ?) > 0", piece);
+		else where.add("(instr(head, ?) > 0 OR substr(head, 1, ?) <> ?)", piece, ifStartsWith.length, ifStartsWith);
+	}
 }
 
 /** Rows are chosen by their keys alone, and then read: sorting them whole would take their bytes along. */

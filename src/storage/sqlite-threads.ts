@@ -1,4 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
+import { startProofs } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { sumOf } from "./sqlite-sums.ts";
 import type { ThreadRow } from "./storage.ts";
@@ -67,6 +68,7 @@ export function createThread(
 		loose: 0,
 		sum: 0,
 	};
+	startProofs(session, thread);
 	session.sql.insertThread.run(stamp, threadId, hashOf(threadId), family, stamp, now, now, thread.era);
 	return thread;
 }

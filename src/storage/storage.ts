@@ -92,7 +92,15 @@ export interface ScanQuery {
 	readonly after?: CheckpointKey | undefined;
 	/** Rows that were put with other labels than these may be left out, and need not be. */
 	readonly labels?: Labels | undefined;
+	/** Rows whose head lacks one of these pieces may be left out, and need not be. */
+	readonly contains?: HeadPieces | undefined;
 	readonly limit: number;
+}
+
+export interface HeadPieces {
+	readonly pieces: readonly Uint8Array[];
+	/** Says nothing of heads that do not begin with this: they may be compressed. */
+	readonly ifStartsWith?: Uint8Array | undefined;
 }
 
 /** What a checkpoint can be found by, besides its key. */

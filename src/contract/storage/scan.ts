@@ -156,6 +156,25 @@ export function scanRules(test: StorageTest): void {
 		}
 	});
 
+	test("SCAN-CONTAINS: rows whose heads have the pieces come, whatever others are left out", async (scene) => {
+		const { storage, put } = scene;
+		const heads = ["", "a", "xabx", "ba", "x ab ba x", "ab".repeat(2000), "\u0000ab"].map((text) => Buffer.from(text));
+		for (const [n, head] of heads.entries()) await put({ checkpoint: row(checkpointId(n), { head }) });
+		for (const texts of [[], ["ab"], ["ab", "ba"], ["\u0000"], ["x", "ab"], ["c"]]) {
+			const pieces = texts.map((text) => Buffer.from(text));
+			for (const threadId of ["thread", undefined]) {
+				const found = await idsOf(storage, { threadId, contains: { pieces }, limit: 10 });
+				const expected = heads.flatMap((head, n) =>
+					pieces.every((piece) => head.includes(piece)) ? [checkpointId(n)] : [],
+				);
+				assert.deepEqual(
+					expected.filter((id) => !found.includes(id)),
+					[],
+				);
+			}
+		}
+	});
+
 	for (const size of [1, 7, 64])
 		test(`SCAN-PAGES: pages of ${size} give each of 300 rows once and in order`, async ({ storage, put }) => {
 			const rows = manyRows();
