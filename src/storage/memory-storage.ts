@@ -1,5 +1,6 @@
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
+import { lowerBound, scanRows } from "./memory-scan.ts";
 import { MemoryWrites } from "./memory-writes.ts";
 import type {
 	BlobRow,
@@ -86,22 +87,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		const { before, after, limit } = query;
-		const matches = (row: CheckpointRow) =>
-			(before === undefined || compareIds(row.id, before) < 0) && (after === undefined || compareRows(after, row) < 0);
-		const found: CheckpointRow[] = [];
-		for (const namespace of this.#namespaces(query)) {
-			const start = before === undefined ? namespace.order.length : lowerBound(namespace.order, before);
-			// One namespace holds at most `limit` of the answer, and its newest rows come last.
-			let taken = 0;
-			for (let i = start - 1; i >= 0 && taken < limit; i--) {
-				const row = namespace.rows.get(namespace.order[i] as string) as CheckpointRow;
-				if (!matches(row)) continue;
-				found.push(row);
-				taken++;
-			}
-		}
-		return this.#found(found.sort(compareRows).slice(0, limit));
+		return this.#found(scanRows(this.#namespaces(query), query));
 	}
 
 	async getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
@@ -433,27 +419,10 @@ function isSame(stored: Uint8Array | number, seen: Uint8Array): boolean {
 	return typeof stored !== "number" && stored.length === seen.length && stored.every((byte, i) => byte === seen[i]);
 }
 
-function compareRows(a: CheckpointKey, b: CheckpointKey): number {
-	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
-}
-
 type ThreadPlace = { updatedAt: number; threadId: string };
 
 function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
 	return b.updatedAt - a.updatedAt || compareIds(b.threadId, a.threadId);
-}
-
-/** The first place in an ascending list whose id is not smaller. New ids are usually the greatest. */
-function lowerBound(order: readonly string[], id: string): number {
-	let low = 0;
-	let high = order.length;
-	if (high > 0 && compareIds(order[high - 1] as string, id) < 0) return high;
-	while (low < high) {
-		const middle = (low + high) >> 1;
-		if (compareIds(order[middle] as string, id) < 0) low = middle + 1;
-		else high = middle;
-	}
-	return low;
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {

@@ -45,6 +45,8 @@ export interface Workload {
 	limit?(stage: Stage): Promise<Measures>;
 	/** One of several processes that work at the same time. */
 	part?(stage: Stage, index: number): Promise<void>;
+	/** How long it is run at small sizes before, where a call takes so little that the compiler would be measured. */
+	readonly warmUpMs?: number;
 	/** Whether the process must not have done anything of the kind before. */
 	readonly isCold?: boolean;
 }

@@ -26,6 +26,7 @@ export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
 	rounds: 3,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver" },

@@ -20,6 +20,7 @@ export const filter: Workload = {
 	name: "filter",
 	title: "list by metadata in 100,000 checkpoints",
 	rounds: 1,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		rare: { title: "all with a rare value, in all threads" },

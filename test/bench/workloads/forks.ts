@@ -15,6 +15,7 @@ export const forks: Workload = {
 	name: "forks",
 	title: "one thread with 200 branches",
 	rounds: 3,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory"],
 	measures: {
 		bytes: { title: "bytes" },

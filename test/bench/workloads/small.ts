@@ -30,6 +30,7 @@ export const small: Workload = {
 	name: "small",
 	title: "small states, 2,000 threads of 5 checkpoints",
 	rounds: 3,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes", target: { sqlite: 1, memory: 1, postgres: 1.2 } },

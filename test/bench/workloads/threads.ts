@@ -10,6 +10,7 @@ export const threads: Workload = {
 	name: "threads",
 	title: "64 threads at once",
 	rounds: 3,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: { turn: { title: "turn" }, bytes: { title: "bytes" } },
 	async run(stage) {
