@@ -128,7 +128,7 @@ export function channelRules(test: RuleTest): void {
 	});
 
 	test("CH-6: content that is stored already is not stored again", async ({ saver, thread }) => {
-		const values = { big: Array.from({ length: 200 }, (_, n) => `item ${n}`), text: "x".repeat(2000) };
+		const values = { big: Array.from({ length: 1000 }, (_, n) => `item ${n}`), text: "x".repeat(20_000) };
 		const versions = { big: 1, text: 1 };
 		const parent = await thread().put({ values, versions });
 		const blobsBefore = (await saver.stats()).bytes.blobs;

@@ -177,7 +177,7 @@ export function pruneRules(test: RuleTest): void {
 	});
 
 	test("PRUNE-COUNT: prune says what it removed", async ({ saver, thread }) => {
-		const ids = await thread().chain(5, (n) => ({ values: { text: `${n}`.repeat(1000) } }));
+		const ids = await thread().chain(5, (n) => ({ values: { text: `${n}`.repeat(3000) } }));
 		for (const id of ids)
 			await thread().write(id, [
 				["a", 1],

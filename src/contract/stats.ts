@@ -33,7 +33,7 @@ export function statsRules(test: RuleTest): void {
 
 	test("STATS-COUNT: channels are named with their bytes, the largest first", async ({ saver, thread }) => {
 		await thread("a").put({
-			values: { small: randomText(1, 1000), large: randomText(2, 9000), middle: randomText(3, 3000) },
+			values: { small: randomText(1, 2500), large: randomText(2, 9000), middle: randomText(3, 4000) },
 		});
 		await thread("b").put({ values: { large: randomText(4, 9000) } });
 		const { channels, bytes, blobs } = await saver.stats();
@@ -95,10 +95,10 @@ export function statsRules(test: RuleTest): void {
 	});
 
 	test("STATS-CLEAN: replaced values of a repeated put are not kept", async ({ saver, thread }) => {
-		const id = await thread().put({ values: { text: randomText(0, 1000) } });
+		const id = await thread().put({ values: { text: randomText(0, 3000) } });
 		const before = await saver.stats();
 		for (let n = 1; n < 20; n++)
-			await thread().put({ id, parent: id, values: { text: randomText(n, 1000) }, versions: { text: n + 1 } });
+			await thread().put({ id, parent: id, values: { text: randomText(n, 3000) }, versions: { text: n + 1 } });
 		const after = await saver.stats();
 		assert.deepEqual([after.checkpoints, after.blobs], [before.checkpoints, before.blobs]);
 		assert.ok(after.bytes.blobs < 2 * before.bytes.blobs);
