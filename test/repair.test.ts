@@ -181,6 +181,17 @@ for (const [name, options] of [
 			});
 		});
 
+		it("loses a value whose row is damaged beside it, and leaves nothing of it behind", async () => {
+			change((db) => db.exec("UPDATE delta_blob SET sum = sum + 1 WHERE id = (SELECT min(id) FROM delta_blob)"));
+			await withSaver(async (saver) => {
+				expect((await saver.verify()).damage).toContainEqual(
+					expect.objectContaining({ threadId: "hurt", checkpointId: ids[1], channel: "note" }),
+				);
+				expect((await saver.repair()).removed).toEqual([{ threadId: "hurt", ns: "", checkpointId: ids[1] }]);
+				expect(await saver.verify()).toMatchObject({ checkpoints: 6, unreachable: 0, damage: [] });
+			});
+		});
+
 		it("answers no page of threads if one may be missing there", async () => {
 			change((db) => db.exec("UPDATE delta_thread SET updated_at = updated_at - 1 WHERE thread_id = 'sound'"));
 			await withSaver(async (saver) => {

@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import { checkBlob } from "./sqlite-blobs.ts";
 import { checkCheckpoint } from "./sqlite-checkpoints.ts";
 import { proveForks, proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import { getNextNumber } from "./sqlite-sequence.ts";
@@ -17,6 +18,9 @@ export function checkDatabase(session: SqliteSession): StorageDamage[] {
 	damage.collect(undefined, () => getNextNumber(session));
 	damage.collect(undefined, () => proveThreads(session, "era"));
 	damage.collect(undefined, () => proveThreads(session, "family"));
+	damage.collect(undefined, () => {
+		for (const row of session.sql.listAllBlobs.iterate()) damage.collect(undefined, () => checkBlob(row));
+	});
 	damage.collect(undefined, () => {
 		for (const row of session.sql.getAllThreads.all()) {
 			const threadId = (row as SqlThread).thread_id;

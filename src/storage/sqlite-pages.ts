@@ -42,12 +42,15 @@ export class SqlitePages {
 	constructor(path: string) {
 		this.#file = openSync(path, "r");
 		const log = `${path}-wal`;
-		for (const { page, data } of readFrames(log, inspectWal(log).evident)) this.#newer.set(page, data);
+		const { evident } = inspectWal(log);
+		for (const { page, data } of readFrames(log, evident)) this.#newer.set(page, data);
 		const [newer] = this.#newer.values();
 		const { size } = fstatSync(this.#file);
 		this.#size = newer?.length ?? this.#readPageSize(size);
 		let count = Math.floor(size / this.#size);
-		for (const page of this.#newer.keys()) count = Math.max(count, page);
+		// A frame adds one page at most: a greater number is damaged.
+		const most = count + evident;
+		for (const page of this.#newer.keys()) if (page <= most) count = Math.max(count, page);
 		this.count = count;
 	}
 
@@ -84,7 +87,8 @@ export class SqlitePages {
 		if (trees.length === 0) isBroken = true;
 		for (const { root } of trees) if (!this.#walk(root, reached)) isBroken = true;
 		for (const page of reached) yield* this.#recordsOn(page);
-		const free = isBroken ? this.#freePages() : undefined;
+		// Without any tree it is everything or nothing, and removed rows may come back with the others.
+		const free = isBroken ? (this.#freePages() ?? (trees.length === 0 ? new Set<number>() : undefined)) : undefined;
 		if (free === undefined) return;
 		for (let page = 1; page <= this.count; page++)
 			if (!reached.has(page) && !free.has(page)) yield* this.#recordsOn(page);

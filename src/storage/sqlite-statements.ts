@@ -81,6 +81,7 @@ const SQL = {
 
 	getBlob: "SELECT id, family, base, source, type, sum, data FROM delta_blob WHERE id = ?",
 	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, sum, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+	listAllBlobs: "SELECT id, family, base, source, type, sum FROM delta_blob NOT INDEXED",
 	listBlobs: "SELECT id, family, base, source, type, sum, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",

@@ -6,6 +6,8 @@ const FRAME_HEADER_BYTES = 24;
 /** The last bit says in which order checksums take the bytes of a word. */
 const MAGIC = 0x377f0682;
 const VERSION = 3_007_000;
+/** Of every file that this package makes. */
+const USUAL_PAGE_SIZE = 4096;
 
 /** A page as the log has it. */
 export interface WalFrame {
@@ -35,7 +37,8 @@ interface Header {
 	readonly pageSize: number;
 	readonly isBigEndian: boolean;
 	readonly salts: string;
-	readonly sum: Sum;
+	/** `undefined` if it is not known, so that the first frame has to be believed. */
+	readonly sum: Sum | undefined;
 }
 
 interface RawFrame extends WalFrame {
@@ -64,7 +67,13 @@ export function inspectWal(path: string): WalState {
 		const version = `${size} ${mtimeMs}`;
 		if (size <= HEADER_BYTES) return { ...EMPTY, version };
 		const header = readHeader(log);
-		if (header === undefined) return { ...EMPTY, lost: 1, version };
+		if (header === undefined) {
+			const guessed = guessHeader(log);
+			const { evident, committed, lost } = guessed
+				? walk(guessed, framesOf(log, guessed.pageSize), false)
+				: { ...EMPTY, lost: 0 };
+			return { committed: 0, lost: Math.max(1, lost, committed), evident, version };
+		}
 		// A machine that lost power may have written frames in any order, and none of the last ones was promised.
 		const isCrash = mtimeMs < Date.now() - uptime() * 1000;
 		return { ...walk(header, framesOf(log, header.pageSize), isCrash), version };
@@ -78,7 +87,7 @@ export function* readFrames(path: string, count: number): Generator<WalFrame> {
 	const log = openLog(path);
 	if (log === undefined) return;
 	try {
-		const header = readHeader(log);
+		const header = readHeader(log) ?? guessHeader(log);
 		let left = count;
 		if (header === undefined || left === 0) return;
 		for (const frame of framesOf(log, header.pageSize)) {
@@ -100,7 +109,7 @@ function walk(header: Header, frames: Iterable<RawFrame>, isCrash: boolean): Omi
 	for (const frame of frames) {
 		count++;
 		const before = lost;
-		const computed = add(sum, frame.summed, header.isBigEndian);
+		const computed = sum === undefined ? frame.stored : add(sum, frame.summed, header.isBigEndian);
 		const isSound = same(computed, frame.stored);
 		const isOurs = frame.salts === header.salts;
 		if (!isBroken && isSound && isOurs) {
@@ -133,6 +142,13 @@ function readHeader(log: number): Header | undefined {
 	const isSound = same(sum, [bytes.readUInt32BE(24), bytes.readUInt32BE(28)]);
 	if ((magic & ~1) !== MAGIC || bytes.readUInt32BE(4) !== VERSION || !isSound) return undefined;
 	return { pageSize: bytes.readUInt32BE(8), isBigEndian, salts: bytes.toString("hex", 16, 24), sum };
+}
+
+/** What the header of a log was, by the first frame behind it, if only the header is damaged. */
+function guessHeader(log: number): Header | undefined {
+	const [first] = framesOf(log, USUAL_PAGE_SIZE);
+	if (first === undefined) return undefined;
+	return { pageSize: USUAL_PAGE_SIZE, isBigEndian: false, salts: first.salts, sum: undefined };
 }
 
 function* framesOf(log: number, pageSize: number): Generator<RawFrame> {
