@@ -72,7 +72,8 @@ export class ElementMemos {
 	/** Keeps what was recorded while a member was encoded. */
 	keep(member: object, recorder: Recorder, start: number, length: number, objects: number): void {
 		if (!recorder.isWhole) return void this.#known.set(member, "never");
-		const memo = new Memo(member, length, objects, recorder.held);
+		// A copy has no room to grow, and there may be thousands.
+		const memo = new Memo(member, length, objects, recorder.held.slice());
 		memo.next = start;
 		this.#made.push(memo);
 	}
@@ -202,11 +203,25 @@ export class Recorder {
 			held.push(object, object.length);
 			for (let i = 0; i < object.length; i++) held.push(object[i]);
 		} else {
-			const keys = Object.keys(object);
+			const keys = knownKeys(Object.keys(object));
 			held.push(object, keys);
 			for (let i = 0; i < keys.length; i++) held.push((object as Record<string, unknown>)[keys[i] as string]);
 		}
 	}
+}
+
+/** Shapes of objects that are remembered, so that objects of one shape share what is noted of their keys. */
+const MOST_SHAPES = 256;
+const shapes = new Map<string, readonly string[]>();
+
+function knownKeys(keys: readonly string[]): readonly string[] {
+	const shape = keys.join("\n");
+	const known = shapes.get(shape);
+	// Another shape may be spelt the same.
+	if (known?.length === keys.length && known.every((key, i) => key === keys[i])) return known;
+	if (shapes.size >= MOST_SHAPES) shapes.clear();
+	shapes.set(shape, keys);
+	return keys;
 }
 
 function isSameObject(object: object, keys: readonly string[], held: Held, start: number): boolean {

@@ -2,7 +2,7 @@
  * What reading one more row costs, in bytes read: a patch is charged this much besides its own length. A higher
  * figure means shorter chains, quicker reads and more whole copies.
  */
-export const PATCH_ROW_COST = 96;
+export const PATCH_ROW_COST = 32;
 
 /** What the blob that a patch would build on costs to read. */
 export interface ChainCost {

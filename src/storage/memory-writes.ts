@@ -3,37 +3,41 @@ import type { NewWrite, WriteRow } from "./storage.ts";
 
 type Place = Pick<WriteRow, "taskId" | "generation" | "idx">;
 
-/** The writes stored at one checkpoint. */
+/** With more rows than this, those of a task are looked up instead of looked for. */
+const FEW_ROWS = 32;
+
+/** The writes stored at one checkpoint. Most have one or two, and there may be many thousands of checkpoints. */
 export class MemoryWrites {
-	readonly #tasks = new Map<string, WriteRow[]>();
+	/** The rows of all tasks, or once they are more than a few, by task. */
+	#rows: WriteRow[] | Map<string, WriteRow[]> = [];
 
 	get(place: Place): WriteRow | undefined {
-		return this.#tasks.get(place.taskId)?.find((row) => isAt(row, place));
+		return this.#ofTask(place.taskId).find((row) => isAt(row, place));
 	}
 
 	*[Symbol.iterator](): Generator<WriteRow> {
-		for (const rows of this.#tasks.values()) yield* rows;
+		if (Array.isArray(this.#rows)) yield* this.#rows;
+		else for (const rows of this.#rows.values()) yield* rows;
 	}
 
 	/** Adds a write, or puts it in the place of the one with its task, generation and index. */
 	set(write: WriteRow): void {
-		const rows = this.#tasks.get(write.taskId);
-		if (rows === undefined) return void this.#tasks.set(write.taskId, [write]);
+		const rows = this.#listOf(write.taskId);
 		const at = rows.findIndex((row) => isAt(row, write));
 		if (at < 0) rows.push(write);
 		else rows[at] = write;
 	}
 
 	delete(place: Place): void {
-		const rows = this.#tasks.get(place.taskId);
-		const at = rows?.findIndex((row) => isAt(row, place)) ?? -1;
-		if (at >= 0) rows?.splice(at, 1);
+		const rows = this.#listOf(place.taskId);
+		const at = rows.findIndex((row) => isAt(row, place));
+		if (at >= 0) rows.splice(at, 1);
 	}
 
 	/** Adds what one task wrote. Answers the values of the writes that were dropped. */
 	put(writes: readonly NewWrite[]): unknown[] {
 		const dropped: unknown[] = [];
-		const before = [...(this.#tasks.get(writes[0]?.taskId ?? "") ?? [])];
+		const before = this.#ofTask(writes[0]?.taskId ?? "");
 		const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
 		for (const write of writes) {
 			const { conflict } = write;
@@ -45,8 +49,36 @@ export class MemoryWrites {
 		}
 		return dropped;
 	}
+
+	#ofTask(taskId: string): readonly WriteRow[] {
+		if (!Array.isArray(this.#rows)) return [...(this.#rows.get(taskId) ?? [])];
+		return this.#rows.filter((row) => row.taskId === taskId);
+	}
+
+	/** The list that rows of a task are in, or go to. */
+	#listOf(taskId: string): WriteRow[] {
+		if (Array.isArray(this.#rows)) {
+			if (this.#rows.length < FEW_ROWS) return this.#rows;
+			this.#rows = groupByTask(this.#rows);
+		}
+		const known = this.#rows.get(taskId);
+		if (known !== undefined) return known;
+		const added: WriteRow[] = [];
+		this.#rows.set(taskId, added);
+		return added;
+	}
 }
 
-function isAt(row: WriteRow, { generation, idx }: Place): boolean {
-	return row.idx === idx && row.generation === generation;
+function groupByTask(rows: readonly WriteRow[]): Map<string, WriteRow[]> {
+	const tasks = new Map<string, WriteRow[]>();
+	for (const row of rows) {
+		const known = tasks.get(row.taskId);
+		if (known === undefined) tasks.set(row.taskId, [row]);
+		else known.push(row);
+	}
+	return tasks;
+}
+
+function isAt(row: WriteRow, { taskId, generation, idx }: Place): boolean {
+	return row.idx === idx && row.generation === generation && row.taskId === taskId;
 }
