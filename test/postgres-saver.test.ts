@@ -7,7 +7,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { PostgresSaver } from "../src/postgres.ts";
 import { histories, runHistory } from "./support/histories.ts";
-import { newSchema, openStorage, postgresUrl } from "./support/postgres.ts";
+import { emptySchema, newSchema, openStorage, postgresUrl } from "./support/postgres.ts";
 import { PostgresPooler } from "./support/postgres-pooler.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
 import { inTemporaryFolder, root } from "./support/run-node.ts";
@@ -150,6 +150,38 @@ describe("Tables that are partitioned as the documentation says", () => {
 			fc.asyncProperty(histories, (operations) => runHistory(operations, setup)),
 			{ numRuns: 15, seed: 20261116 },
 		);
+	});
+});
+
+describe("Damage in PostgreSQL", () => {
+	const damages: Record<string, (schema: string) => string> = {
+		"a byte of a checkpoint": (schema) => `UPDATE ${schema}.delta_checkpoint SET head = set_byte(head, 9, 255)
+			WHERE id = (SELECT max(id) FROM ${schema}.delta_checkpoint)`,
+		"a byte of a value": (schema) => `UPDATE ${schema}.delta_blob SET data = set_byte(data, 9, 255)
+			WHERE id = (SELECT max(id) FROM ${schema}.delta_blob)`,
+		"a byte of a write": (schema) => `UPDATE ${schema}.delta_write SET value = set_byte(value, 3, 255)
+			WHERE checkpoint = (SELECT max(checkpoint) FROM ${schema}.delta_write WHERE value IS NOT NULL) AND value IS NOT NULL`,
+		"a count": (schema) => `UPDATE ${schema}.delta_thread SET checkpoints = 99 WHERE thread_id = 'b'`,
+		"the newest checkpoint's id": (schema) => `UPDATE ${schema}.delta_thread SET head = 'x' WHERE thread_id = 'b'`,
+		"the row of a thread": (schema) => `DELETE FROM ${schema}.delta_thread WHERE thread_id = 'b'`,
+	};
+
+	it.each(Object.entries(damages))("to %s is found by verify, and gone after repair", async (_, damage) => {
+		const { pool, schema, leave } = await emptySchema();
+		await runGraphs(new PostgresSaver(pool, { schema }));
+		const saver = new PostgresSaver(pool, { schema });
+		const before = await saver.verify();
+		expect(before.damage).toEqual([]);
+		const { rowCount } = await pool.query(damage(schema));
+		expect(rowCount).toBeGreaterThan(0);
+		expect((await saver.verify()).damage).not.toEqual([]);
+		expect((await saver.repair()).damage).not.toEqual([]);
+		const after = await saver.verify();
+		expect(after.damage).toEqual([]);
+		expect(after.checkpoints).toBeGreaterThan(before.checkpoints / 2);
+		await saver.compact();
+		expect(await saver.verify()).toEqual({ ...after, unreachable: 0 });
+		await leave();
 	});
 });
 

@@ -12,7 +12,7 @@ import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
 
-const LONG = "a value that is long enough for a blob of its own ".repeat(20);
+const LONG = "a value that is long enough for a blob of its own ".repeat(60);
 
 let folder = "";
 let path = "";

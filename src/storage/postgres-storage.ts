@@ -346,6 +346,24 @@ export class PostgresStorage implements Storage {
 		];
 	}
 
+	/** Counts again, and removes rows of which only the number of their thread is left. */
+	async repair(): Promise<StorageDamage[]> {
+		const damage = await this.check();
+		for (const { threadId } of damage) if (threadId !== undefined) await this.#recount(threadId);
+		if (damage.some(({ threadId }) => threadId === undefined)) await this.#query(this.#sql.sweep);
+		return damage;
+	}
+
+	/** The thread is locked before its rows are counted: nobody adds one meanwhile. */
+	async #recount(threadId: string): Promise<void> {
+		const thread = toText(threadId);
+		const stamp = await this.reserveIds(1);
+		await this.#transact(async (query) => {
+			const [found] = await query(this.#sql.lockThread, { thread });
+			if (found !== undefined) await query(this.#sql.restamp, { number: Number(found[0]), thread, stamp });
+		});
+	}
+
 	/** Nothing is ever left half removed, and the server gives space back by itself. */
 	async tidy(): Promise<boolean> {
 		return false;

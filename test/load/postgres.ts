@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { percentile } from "../bench/measure.ts";
-import { takePostgresBytes } from "../bench/postgres.ts";
+import { openPostgres, takePostgresBytes } from "../bench/postgres.ts";
 import type { Side, Stage } from "../bench/workload.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import type { LoadJob } from "./postgres-worker.ts";
@@ -23,6 +23,8 @@ interface Figures {
 /** Puts load on one saver: four servers of an application, each with connections of its own. */
 async function measure(side: Side, url: string): Promise<Figures> {
 	const stage: Stage = { side, backend: "postgres", folder: `load ${side}`, url, quick: false, full: false };
+	// The official saver's setup fails if several call it at once.
+	await (await openPostgres(stage)).close();
 	const workers = Array.from({ length: WORKERS }, async (_, index) => {
 		const job: LoadJob = { stage, index, warmUp: WARM_UP, duration: DURATION };
 		const worker = fork(join(import.meta.dirname, "postgres-worker.ts"), [JSON.stringify(job)]);
