@@ -13,7 +13,7 @@ import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
 
-const LONG = "a value that is long enough for a blob of its own ".repeat(60);
+const LONG = "a value that is long enough for a blob of its own ".repeat(80);
 const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
 let folder = "";

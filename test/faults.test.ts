@@ -23,7 +23,7 @@ import { SqliteSaver } from "../src/sqlite.ts";
 import { bundle } from "./support/bundle.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
 
-const LONG = "a value that is long enough for a blob of its own ".repeat(40);
+const LONG = "a value that is long enough for a blob of its own ".repeat(80);
 
 let folder = "";
 let path = "";

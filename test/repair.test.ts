@@ -12,7 +12,7 @@ import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
 
-const LONG = "a value that is long enough for a blob of its own ".repeat(60);
+const LONG = "a value that is long enough for a blob of its own ".repeat(80);
 
 let folder = "";
 let path = "";
@@ -280,6 +280,29 @@ describe("a repair", () => {
 		expect(removed).toContainEqual({ threadId: "log", ns: "", checkpointId: ids[5] });
 		expect((await again.verify()).damage).toEqual([]);
 		for (const id of await log.through(again).ids()) await log.through(again).replay(id, "log");
+		await again.close();
+	});
+
+	it("does not shorten a history for want of a write elsewhere in the thread", async () => {
+		const saver = new SqliteSaver(path);
+		const log = thread(saver, "log");
+		const ids = await putDeltaChain(log, 4);
+		const aside = await log.put({ values: { note: LONG } });
+		await log.write(aside, [["note", "aside"]], "aside");
+		const hurt = await log.put({ parent: ids[3], values: { note: LONG }, versions: { log: 5, note: 1 } });
+		const last = await log.put({ parent: hurt, values: { note: "short" }, versions: { log: 6, note: 2 } });
+		const before = await log.replay(last, "log");
+		await saver.close();
+		change((db) => {
+			db.exec("UPDATE delta_write SET value = damage(value) WHERE channel = 'note'");
+			db.exec("UPDATE delta_blob SET data = damage(data)");
+		});
+		const again = new SqliteSaver(path);
+		await again.repair();
+		expect((await again.verify()).damage).toEqual([]);
+		expect(await log.through(again).ids()).toContain(last);
+		expect(await log.through(again).ids()).not.toContain(hurt);
+		expect(await log.through(again).replay(last, "log")).toEqual(before);
 		await again.close();
 	});
 

@@ -4,13 +4,13 @@ import { allThreads } from "../storage/all-threads.ts";
 import type { RemoveBatch, ThreadRow } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
 import type { Pause } from "./pause.ts";
-import { planRetention, type RetentionPlan } from "./retention.ts";
+import { planRetention } from "./retention.ts";
 import { cacheKey } from "./rows.ts";
 import { type Survey, surveyThread } from "./survey.ts";
 import { describe, type Progress } from "./verify.ts";
 
-/** A thread is looked at again after something was removed from it: each time at least one thing goes. */
-const MOST_ROUNDS = 10_000;
+/** A thread is looked at again after something was removed from it: that may show what was hidden, or break a history. */
+const MOST_ROUNDS = 100;
 
 /**
  * Removes what can't be read, so that all the rest can: checkpoints of which anything is lost, and writes. First the
@@ -44,14 +44,12 @@ async function repairThread(
 		const survey = await surveyThread(engine, threadId, pause);
 		report.damage.push(...survey.faults.map(describe).filter((one) => !includes(report.damage, one)));
 		if (survey.faults.every(({ isUndecodable }) => isUndecodable)) return survey.rows.length;
-		if (survey.isUnknown || round > MOST_ROUNDS)
+		const isNothing = survey.broken.size + survey.brokenWrites.length === 0;
+		if (survey.isUnknown || survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
 			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {
 				place: { threadId },
 			});
-		await removeBroken(engine, threadId, survey);
-		for (const { ns, id } of survey.broken.values()) report.removed.push({ threadId, ns, checkpointId: id });
-		for (const { ns, id, taskId } of survey.brokenWrites)
-			report.removed.push({ threadId, ns, checkpointId: id, taskId });
+		report.removed.push(...(await removeBroken(engine, threadId, survey, survey.stamp)));
 	}
 }
 
@@ -59,32 +57,47 @@ function includes(known: readonly Damage[], one: Damage): boolean {
 	return known.some(({ problem, threadId }) => problem === one.problem && threadId === one.threadId);
 }
 
-async function removeBroken(engine: Engine, threadId: string, survey: Survey): Promise<void> {
+/** Answers what it has removed: nothing if somebody else has deleted something meanwhile, so that it has to look again. */
+async function removeBroken(
+	engine: Engine,
+	threadId: string,
+	survey: Survey,
+	stamp: number,
+): Promise<RepairReport["removed"]> {
 	const { storage, blobs, links } = engine;
-	if (survey.stamp === undefined) return;
-	const { relink, deltaBases } = await plan(engine, survey);
+	const newStamp = await blobs.nextId();
 	const batch: RemoveBatch = {
 		threadId,
-		stamp: survey.stamp,
-		newStamp: await blobs.nextId(),
-		checkpoints: [...survey.broken.values()],
+		stamp,
+		newStamp,
 		writes: survey.brokenWrites,
-		relink,
-		deltaBases,
+		...(await plan(engine, survey)),
 	};
-	// If somebody else has deleted something meanwhile, the next round sees what is left.
-	await storage.remove(batch);
+	const removed = await storage.remove(batch);
 	links.forget(threadId);
 	engine.clearCaches();
+	if (removed === undefined) return [];
+	return [
+		...batch.checkpoints.map(({ ns, id }) => ({ threadId, ns, checkpointId: id })),
+		...batch.writes.map(({ ns, id, taskId }) => ({ threadId, ns, checkpointId: id, taskId })),
+	];
 }
 
-/** What stays reads as before, as far as that can still be found out. */
-async function plan(engine: Engine, { rows, broken, brokenWrites }: Survey): Promise<Omit<RetentionPlan, "removed">> {
+/** What can go now so that the rest reads as before. */
+async function plan(
+	engine: Engine,
+	survey: Survey,
+): Promise<Pick<RemoveBatch, "checkpoints" | "relink" | "deltaBases">> {
+	const { rows, broken, valueless, brokenWrites } = survey;
 	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
 	try {
-		return await planRetention(engine, rows, kept, brokenWrites);
+		const { relink, deltaBases } = await planRetention(engine, rows, kept, brokenWrites);
+		return { checkpoints: [...broken.values()], relink, deltaBases };
 	} catch (error) {
 		if (!(error instanceof CheckpointError) || error.code !== "CORRUPT") throw error;
-		return { relink: [], deltaBases: [] };
+		// What could not be read goes first; what others are told by, once it does not disturb any more.
+		const unreadable = [...broken].filter(([key]) => !valueless.has(key)).map(([, key]) => key);
+		const isAll = unreadable.length + brokenWrites.length === 0;
+		return { checkpoints: isAll ? [...broken.values()] : unreadable, relink: [], deltaBases: [] };
 	}
 }

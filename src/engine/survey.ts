@@ -25,6 +25,8 @@ export interface Survey {
 	readonly rows: FoundCheckpoint[];
 	/** Checkpoints of which something can't be read: their rows, values or histories. */
 	readonly broken: Map<string, CheckpointKey>;
+	/** Those of them that lack just a value, so that what came after them can still be told. */
+	readonly valueless: Set<string>;
 	/** Writes that can't be read themselves. */
 	readonly brokenWrites: WriteKey[];
 	readonly writes: number;
@@ -56,6 +58,7 @@ class Surveyor {
 	readonly #pause: Pause;
 	readonly #rows: FoundCheckpoint[] = [];
 	readonly #broken = new Map<string, CheckpointKey>();
+	readonly #valueless = new Set<string>();
 	readonly #brokenWrites = new Map<string, WriteKey>();
 	readonly #faults: Fault[] = [];
 	#writes = 0;
@@ -87,6 +90,7 @@ class Surveyor {
 		return {
 			rows: this.#rows,
 			broken: this.#broken,
+			valueless: this.#valueless,
 			brokenWrites: [...this.#brokenWrites.values()],
 			writes: this.#writes,
 			faults: this.#faults,
@@ -138,6 +142,7 @@ class Surveyor {
 			return isSound;
 		});
 		if (isWhole !== true) this.#broken.set(cacheKey(row), { threadId, ns, id });
+		if (isWhole === false) this.#valueless.add(cacheKey(row));
 		await this.#attempt(place, async () => {
 			for (const write of await this.#engine.storage.getWrites([row])) await this.#readWrite(write);
 		});

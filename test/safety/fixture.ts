@@ -33,7 +33,7 @@ export async function fill(saver: SqliteSaver): Promise<Contents> {
 	const messages: unknown[] = [];
 	let parent: string | undefined;
 	for (let n = 0; n < 9; n++) {
-		messages.push({ id: random.uuid(), role: n % 2 ? "ai" : "human", content: text(200) });
+		messages.push({ id: random.uuid(), role: n % 2 ? "ai" : "human", content: text(600) });
 		const values = { messages: [...messages], topic: "flips", count: n, note: text(90) };
 		const versions = { messages: n + 1, topic: 1, count: n + 1, note: n + 1 };
 		const id = await chat.put({ parent, values, versions, metadata: { run_id: `run ${n >> 2}` } });
@@ -61,7 +61,7 @@ export async function fill(saver: SqliteSaver): Promise<Contents> {
 	await chat.write(nextId(), [["messages", text(30)]]);
 
 	const forks = thread("forks");
-	const trunk = await forks.chain(4, (n) => ({ values: { n, text: text(150) } }));
+	const trunk = await forks.chain(4, (n) => ({ values: { n, text: text(2300) } }));
 	for (const [n, from] of trunk.slice(1, 3).entries()) {
 		let at = from;
 		for (let step = 0; step < 2; step++) at = await forks.put({ parent: at, values: { n, step, text: text(150) } });
@@ -109,7 +109,7 @@ export async function append(saver: SqliteSaver): Promise<void> {
 }
 
 async function fillAndDelete(thread: Thread, text: (length: number) => string): Promise<void> {
-	await thread.chain(12, (n) => ({ values: { n, text: text(800) } }));
+	await thread.chain(12, (n) => ({ values: { n, text: text(2500) } }));
 	await thread.saver.deleteThread(thread.threadId);
 }
 

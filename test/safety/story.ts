@@ -139,7 +139,7 @@ export class Story {
 		const n = this.#clock;
 		const messages = [...((parent?.values.messages as string[] | undefined) ?? []), `${n} ${TEXT.repeat(n % 4)}`];
 		const values: Record<string, unknown> = { messages: messages.slice(-MOST_MESSAGES), count: n };
-		if (n % 3 === 0) values.note = `${n} ${TEXT.repeat(8)}`;
+		if (n % 3 === 0) values.note = `${n} ${TEXT.repeat(40)}`;
 		else if (parent?.values.note !== undefined) values.note = parent.values.note;
 		const newVersions: Record<string, number> = { messages: n, count: n };
 		if (n % 3 === 0) newVersions.note = n;
