@@ -42,7 +42,10 @@ export class DeltaCodec implements Codec {
 	}
 
 	decode(encoded: Encoded): unknown {
-		return this.#decoder.decode(encoded.bytes);
+		const value = this.#decoder.decode(encoded.bytes);
+		// Whoever reads a conversation goes on with it, as a rule: all of it is encoded again, at several steps.
+		this.#encoder.expect(value);
+		return value;
 	}
 
 	encodeText(key: string, text: string): Uint8Array {

@@ -109,6 +109,12 @@ export class Encoder {
 		}
 	}
 
+	/** A list that will most likely be encoded more than once: what its elements hold is noted the first time. */
+	expect(value: unknown): void {
+		if (!Array.isArray(value) || value.length <= MET_TOGETHER) return;
+		for (let i = 0; i < value.length; i += MET_TOGETHER) this.#memos.meet(value[i]);
+	}
+
 	/**
 	 * Few values have references, so that their objects are numbered only in a second go. Answers whether there was no
 	 * need for one.
