@@ -1,5 +1,5 @@
 import { CheckpointError } from "../errors.ts";
-import { checkBlob } from "./sqlite-blobs.ts";
+import { checkBlob, type SqlBlob } from "./sqlite-blobs.ts";
 import { checkCheckpoint } from "./sqlite-checkpoints.ts";
 import { proveForks, proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import { getNextNumber } from "./sqlite-sequence.ts";
@@ -8,9 +8,21 @@ import { checkThread, type SqlThread } from "./sqlite-threads.ts";
 import { findBases, findThreadBases, findThreadWrites, findWrites } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
 
-/** Everything that is wrong with a database below its envelopes: what SQLite finds, and what sums and totals tell. */
-export function checkDatabase(session: SqliteSession): StorageDamage[] {
+/** What a part of a check has found, and where the next part begins. */
+export interface CheckedPart {
+	readonly damage: StorageDamage[];
+	/** The last row that was looked at; `undefined` if there are no more. */
+	readonly last: number | undefined;
+}
+
+/** Threads and blobs that are looked at in one go: some milliseconds, unless a thread is very long. */
+const THREADS_AT_ONCE = 20;
+const BLOBS_AT_ONCE = 2000;
+
+/** What is wrong with a database as a whole, below its envelopes: what SQLite finds, and indexes that lack something. */
+export function checkFile(session: SqliteSession): StorageDamage[] {
 	const damage = new DamageList();
+	session.wholeIndexes.clear();
 	damage.collect(undefined, () => {
 		const found = session.db.pragma("integrity_check") as { integrity_check: string }[];
 		for (const { integrity_check: problem } of found) if (problem !== "ok") damage.add(problem);
@@ -18,16 +30,41 @@ export function checkDatabase(session: SqliteSession): StorageDamage[] {
 	damage.collect(undefined, () => getNextNumber(session));
 	damage.collect(undefined, () => proveThreads(session, "era"));
 	damage.collect(undefined, () => proveThreads(session, "family"));
+	return damage.list;
+}
+
+/** What is wrong with the next rows of blobs. */
+export function checkBlobs(session: SqliteSession, after: number): CheckedPart {
+	return checkPart(
+		() => session.sql.listBlobsAfter.all(after, BLOBS_AT_ONCE) as (SqlBlob & { id: number })[],
+		(row, damage) => damage.collect(undefined, () => checkBlob(row)),
+		({ id }) => id,
+	);
+}
+
+/** What sums and totals of the next threads tell. */
+export function checkThreads(session: SqliteSession, after: number): CheckedPart {
+	return checkPart(
+		() => session.sql.listThreadsByPk.all(after, THREADS_AT_ONCE) as SqlThread[],
+		(row, damage) => damage.collect(row.thread_id, () => checkRows(session, checkThread(row), damage)),
+		({ pk }) => pk,
+	);
+}
+
+function checkPart<R>(
+	read: () => R[],
+	check: (row: R, damage: DamageList) => void,
+	place: (row: R) => number,
+): CheckedPart {
+	const damage = new DamageList();
+	let last: number | undefined;
 	damage.collect(undefined, () => {
-		for (const row of session.sql.listAllBlobs.iterate()) damage.collect(undefined, () => checkBlob(row));
-	});
-	damage.collect(undefined, () => {
-		for (const row of session.sql.getAllThreads.all()) {
-			const threadId = (row as SqlThread).thread_id;
-			damage.collect(threadId, () => checkRows(session, checkThread(row), damage));
+		for (const row of read()) {
+			check(row, damage);
+			last = place(row);
 		}
 	});
-	return damage.list;
+	return { damage: damage.list, last };
 }
 
 function checkRows(session: SqliteSession, thread: SqlThread, damage: DamageList): void {

@@ -81,7 +81,8 @@ const SQL = {
 
 	getBlob: "SELECT id, family, base, source, type, sum, data FROM delta_blob WHERE id = ?",
 	insertBlob: "INSERT INTO delta_blob (id, family, base, source, type, sum, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
-	listAllBlobs: "SELECT id, family, base, source, type, sum FROM delta_blob NOT INDEXED",
+	listBlobsAfter:
+		"SELECT id, family, base, source, type, sum FROM delta_blob NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?",
 	listBlobs: "SELECT id, family, base, source, type, sum, length(data) AS bytes FROM delta_blob WHERE family = ?",
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
@@ -98,6 +99,7 @@ const SQL = {
 	getThreadsByHash: `${THREAD} INDEXED BY delta_thread_hash WHERE hash = ?`,
 	getFamily: `${THREAD} WHERE family = ?`,
 	getAllThreads: `${THREAD} NOT INDEXED`,
+	listThreadsByPk: `${THREAD} NOT INDEXED WHERE pk > ? ORDER BY pk LIMIT ?`,
 	listThreads: `${THREAD} ORDER BY era DESC, updated_at DESC, thread_id DESC LIMIT ?`,
 	listThreadsAfter: `${THREAD} WHERE era <= ? AND (updated_at, thread_id) < (?, ?)
 		ORDER BY era DESC, updated_at DESC, thread_id DESC LIMIT ?`,

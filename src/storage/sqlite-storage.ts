@@ -1,9 +1,10 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
 import { backupTo } from "./sqlite-backup.ts";
 import { addBlob, checkBlob, toBlob } from "./sqlite-blobs.ts";
-import { checkDatabase } from "./sqlite-check.ts";
+import { checkBlobs, checkFile, checkThreads } from "./sqlite-check.ts";
 import {
 	addCheckpoint,
 	checkCheckpoint,
@@ -322,8 +323,20 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	check(): Promise<StorageDamage[]> {
-		return this.#connection.read(checkDatabase);
+	/** A part at a time, so that others have their turn. */
+	async check(): Promise<StorageDamage[]> {
+		const damage = await this.#connection.read(checkFile);
+		for (const checkNext of [checkBlobs, checkThreads]) {
+			let after: number | undefined = Number.MIN_SAFE_INTEGER;
+			while (after !== undefined) {
+				await nextTurn();
+				const from: number = after;
+				const part = await this.#connection.read((session) => checkNext(session, from));
+				damage.push(...part.damage);
+				after = part.last !== undefined && part.last > from ? part.last : undefined;
+			}
+		}
+		return damage;
 	}
 
 	async repair(): Promise<StorageDamage[]> {
