@@ -31,7 +31,7 @@ class WatchedStorage extends MemoryStorage {
 const config = (threadId: string, id?: string) => ({
 	configurable: { thread_id: threadId, checkpoint_ns: "", ...(id && { checkpoint_id: id }) },
 });
-const large = Array.from({ length: 50 }, (_, n) => `item ${n} of a list that is not small`);
+const large = Array.from({ length: 100 }, (_, n) => `item ${n} of a list that is not small`);
 const small = ["short"];
 
 /** @param n tells how new it is */
