@@ -1,6 +1,7 @@
 import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** In memory where there is room: hundreds of new databases would mostly wait for the disk. */
 function chooseTemporaryFolder(): string {
@@ -24,6 +25,7 @@ export default defineConfig({
 		pool: "forks",
 		// The default leaves one core idle, which is half of a small machine.
 		maxWorkers: "100%",
+		sequence: { sequencer: LongestFirst },
 		testTimeout: 120_000,
 		hookTimeout: 120_000,
 	},

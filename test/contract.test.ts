@@ -14,12 +14,7 @@ runSaverContract({
 	setup: async ({ serde }) => ({ saver: new MemorySaver(serde) }),
 });
 
-runSaverContract({
-	name: 'SqliteSaver on ":memory:"',
-	test,
-	setup: async ({ serde }) => ({ saver: new SqliteSaver(":memory:", { serde }) }),
-});
-
+// On ":memory:" it is encrypted as well, among the suites of encryption.
 runSaverContract({
 	name: "SqliteSaver on a file",
 	test,

@@ -16,7 +16,7 @@ interface Candidate {
 }
 
 /** A few: `npm run fuzz` has more. */
-const RANDOM_HISTORIES = 10;
+const RANDOM_HISTORIES = 8;
 
 const savers: readonly Candidate[] = [
 	{ name: "MemorySaver, compared with one that remembers nothing", create: () => new CheckedSaver() },

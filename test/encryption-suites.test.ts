@@ -21,7 +21,7 @@ validate(validated);
 deltaChannelHistoryTests(validated);
 
 runSaverContract({
-	name: "SqliteSaver with encryption",
+	name: 'SqliteSaver on ":memory:", with encryption,',
 	test: { describe, it },
 	setup: async ({ serde }) => ({ saver: new SqliteSaver(":memory:", { serde, encryption }) }),
 });

@@ -409,7 +409,7 @@ describe("with encryption", () => {
 		const scene = await filled({ encryption: { key } });
 		const all = pairs(sealedRows(scene.db, table));
 		// Too many to read everything after each, so those are spread.
-		const some = all.filter((_, i) => i % Math.ceil(all.length / 30) === 0);
+		const some = all.filter((_, i) => i % Math.ceil(all.length / 15) === 0);
 		expect(some.length).toBeGreaterThan(5);
 		for (const [one, other] of some) {
 			tamper(scene.db, one, other.bytes);
@@ -431,7 +431,7 @@ describe("with encryption", () => {
 		const { db, expectDetected, expectWhole } = await filled({ encryption: { key } });
 		const found = pairs(sealedRows(db, "delta_write")).filter(([a, b]) => isPair(a, b));
 		expect(found.length).toBeGreaterThan(3);
-		for (const [one, other] of found) {
+		for (const [one, other] of found.filter((_, i) => i % Math.ceil(found.length / 8) === 0)) {
 			tamper(db, one, other.bytes);
 			tamper(db, other, one.bytes);
 			await expectDetected();

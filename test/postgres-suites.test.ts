@@ -55,8 +55,8 @@ describe("any history on PostgreSQL", () => {
 		{ keys: { default: key(1), k2: key(2) }, current: "k2", migrate: true },
 	];
 	it.each([
-		["as it is", setupStorage, 60],
-		["first plain, then encrypted, then with another key", sealed(setupStorage, rotated), 20],
+		["as it is", setupStorage, 40],
+		["first plain, then encrypted, then with another key", sealed(setupStorage, rotated), 12],
 	])("%s, reads as a naive full copy would, and leaves nothing behind", async (_, open, numRuns) => {
 		await fc.assert(
 			fc.asyncProperty(histories, (operations) => runHistory(operations, open)),

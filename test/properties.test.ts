@@ -7,7 +7,7 @@ describe.each(Object.entries(historyBackends))("any history on %s", (_, setup) =
 		await fc.assert(
 			fc.asyncProperty(histories, (operations) => runHistory(operations, setup)),
 			{
-				numRuns: 200,
+				numRuns: 120,
 				seed: 20261116,
 			},
 		);

@@ -1,0 +1,27 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files that take longest, longest first: one that is begun last would run on while the other cores have nothing to do. */
+const LONG = [
+	"graphs",
+	"postgres-suites",
+	"delta-forks",
+	"examples",
+	"postgres-graphs",
+	"contract",
+	"encryption-suites",
+	"encryption",
+	"crash",
+	"studio/load",
+	"bench",
+	"package",
+];
+
+export class LongestFirst extends BaseSequencer {
+	override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+		const place = ({ moduleId }: TestSpecification) => {
+			const found = LONG.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+			return found === -1 ? LONG.length : found;
+		};
+		return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+	}
+}
