@@ -4,11 +4,19 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadGraphs } from "../../src/cli/load-graphs.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
+import { type Bundle, bundle } from "../support/bundle.ts";
 import { inTemporaryFolder, makeTemporaryFolder, removeFolder, root, typescript } from "../support/run-node.ts";
 import { clientFor } from "./support/server.ts";
 
 const folder = makeTemporaryFolder();
-afterAll(() => removeFolder(folder));
+let program: Bundle;
+beforeAll(async () => {
+	program = await bundle("src/cli.ts", { withPackages: false });
+});
+afterAll(async () => {
+	removeFolder(folder);
+	await program[Symbol.asyncDispose]();
+});
 
 interface Command {
 	readonly process: ChildProcess;
@@ -20,7 +28,16 @@ interface Command {
 }
 
 function run(...args: string[]): Command {
-	const cli = spawn(process.execPath, [...typescript, join(root, "src/cli.ts"), ...args], {
+	return start([program.path, ...args]);
+}
+
+/** For graphs that import the package themselves: they and the command must have the same. */
+function runFromSources(...args: string[]): Command {
+	return start([...typescript, join(root, "src/cli.ts"), ...args]);
+}
+
+function start(args: string[]): Command {
+	const cli = spawn(process.execPath, args, {
 		cwd: folder,
 		env: { ...process.env, TSX_TSCONFIG_PATH: join(root, "tsconfig.json") },
 	});
@@ -45,7 +62,7 @@ function run(...args: string[]): Command {
 describe("The command studio", () => {
 	it("serves a graph from a TypeScript file on an SQLite file until it is stopped", async () => {
 		const graph = `${join(root, "test/studio/project/graphs.ts")}:work`;
-		const command = run("studio", graph, "--db", "checkpoints.db", "--port", "0");
+		const command = runFromSources("studio", graph, "--db", "checkpoints.db", "--port", "0");
 		const [, url] = await command.printed(/API: +(\S+)/);
 		expect(command.output()).toContain(`https://smith.langchain.com/studio/?baseUrl=${url}`);
 		await command.printed(/Graphs: work/);
