@@ -1,6 +1,7 @@
 import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
 import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
+import { CHECKPOINT } from "./sqlite-statements.ts";
 import { checkThread, findThread, type SqlThread } from "./sqlite-threads.ts";
 import type { FoundCheckpoint, HeadPieces, ScanQuery } from "./storage.ts";
 
@@ -32,7 +33,13 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 		const rest = after.threadId < query.threadId ? "TRUE" : after.threadId > query.threadId ? "FALSE" : "ns > ?";
 		where.add(`id <= ? AND (id < ? OR ${rest})`, after.id, after.id, ...(rest === "ns > ?" ? [after.ns] : []));
 	}
-	return find(session, where, "ORDER BY id DESC, ns", limit).map((row) => [checkCheckpoint(row, thread), thread]);
+	const order = "ORDER BY id DESC, ns";
+	// A short thread is sorted at once.
+	const rows =
+		thread.checkpoints <= limit
+			? session.prepare(`${CHECKPOINT} WHERE ${where.text} ${order}`).all(...where.parameters)
+			: find(session, where, order, limit);
+	return rows.map((row) => [checkCheckpoint(row, thread), thread]);
 }
 
 /** Checkpoints of all threads, which nothing but people ask for. */

@@ -14,7 +14,7 @@ export class SqliteSession {
 	readonly recent = new RecentCheckpoints();
 	readonly #isShared: boolean;
 	/** What this connection stored last, and nobody else has changed since. */
-	readonly threads = new Map<string, SqlThread>();
+	readonly #threads = new Map<string, SqlThread>();
 	readonly #checkpoints = new Map<string, FreshCheckpoint>();
 	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
@@ -30,19 +30,20 @@ export class SqliteSession {
 		this.#isShared = isShared;
 	}
 
-	/** To be called in a transaction before what is remembered is made use of. */
-	refresh(): void {
-		if (this.#isShared) return;
+	/** A thread that this connection has stored last, if nobody else has changed anything since. For use in a transaction. */
+	findKnown(threadId: string): SqlThread | undefined {
+		if (this.#threads.size === 0) return undefined;
 		const { data_version: version } = this.sql.getDataVersion.get() as { data_version: number };
 		if (version !== this.#version) this.forget();
 		this.#version = version;
+		return this.#threads.get(threadId);
 	}
 
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
 		if (this.#isShared) return;
-		if (this.threads.size >= MOST_REMEMBERED) this.threads.clear();
+		if (this.#threads.size >= MOST_REMEMBERED) this.#threads.clear();
 		if (this.#checkpoints.size >= MOST_REMEMBERED) this.#checkpoints.clear();
-		this.threads.set(thread.thread_id, thread);
+		this.#threads.set(thread.thread_id, thread);
 		if (checkpoint?.writes === NO_WRITES) this.#checkpoints.set(checkpoint.id, checkpoint);
 	}
 
@@ -54,7 +55,7 @@ export class SqliteSession {
 
 	/** To be called when threads or writes are changed in another way than by adding to them, or changes are undone. */
 	forget(): void {
-		this.threads.clear();
+		this.#threads.clear();
 		this.#checkpoints.clear();
 	}
 

@@ -267,8 +267,7 @@ export class SqliteStorage implements Storage {
 	put(batch: PutBatch): Promise<PutResult | undefined> {
 		return this.#connection.change((session) => {
 			const { threadId, fresh, now, checkpoint } = batch;
-			session.refresh();
-			const found = session.threads.get(threadId) ?? findThread(session, threadId);
+			const found = session.findKnown(threadId) ?? findThread(session, threadId);
 			if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 			const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
 			if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
@@ -393,7 +392,7 @@ export class SqliteStorage implements Storage {
 	/** Reads something of a thread, or answers for one that is not there. */
 	#ofThread<T>(threadId: string, none: T, work: (session: SqliteSession, thread: SqlThread) => T): Promise<T> {
 		return this.#connection.read((session) => {
-			const thread = findThread(session, threadId);
+			const thread = session.findKnown(threadId) ?? findThread(session, threadId);
 			return thread === undefined ? none : work(session, thread);
 		});
 	}
