@@ -50,6 +50,7 @@ export class DirectThread {
 	#seen: Record<string, Record<string, number>> = { __input__: {} };
 	#step = -1;
 	#head: string | undefined;
+	#isRunning = false;
 
 	constructor(saver: Saver, threadId: string, seed = 1) {
 		this.#saver = saver;
@@ -70,8 +71,9 @@ export class DirectThread {
 		const newVersions = Object.fromEntries(changed.map((channel) => [channel, this.#step + 2]));
 		const described = { source: "loop", step: this.#step, parents: {}, ...metadata } as CheckpointMetadata;
 		const taskId = this.#random.uuid();
-		// Every run of a graph begins with a look at what there is.
-		if (config.configurable?.checkpoint_id === undefined) await this.#saver.getTuple(config);
+		// Every run of a graph begins with a look at where it starts.
+		if (!this.#isRunning) await this.#saver.getTuple(config);
+		this.#isRunning = true;
 		this.#head = checkpoint.id;
 		const start = now();
 		await this.#saver.put(config, checkpoint, described, newVersions);
@@ -99,6 +101,7 @@ export class DirectThread {
 	goBackTo(config: RunnableConfig, step: number): void {
 		this.#head = config.configurable?.checkpoint_id;
 		this.#step = step;
+		this.#isRunning = false;
 	}
 }
 

@@ -45,7 +45,7 @@ async function timeCopyByHand(saver: Saver): Promise<Measures> {
 export const copying: Workload = {
 	name: "copy",
 	title: "copyThread and prune, 1,000 checkpoints",
-	rounds: 3,
+	rounds: 2,
 	backends: ["sqlite", "memory"],
 	measures: {
 		copy: { title: "copy", target: { sqlite: 20, memory: 20 } },

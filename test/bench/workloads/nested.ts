@@ -40,7 +40,7 @@ function writePlans({ quick }: Stage): Task[] {
 export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
-	rounds: 3,
+	rounds: 2,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes" },
