@@ -112,7 +112,11 @@ export class Encoder {
 	/** A list that will most likely be encoded more than once: what its elements hold is noted the first time. */
 	expect(value: unknown): void {
 		if (!Array.isArray(value) || value.length <= MET_TOGETHER) return;
-		for (let i = 0; i < value.length; i += MET_TOGETHER) this.#memos.meet(value[i]);
+		for (let i = 0; i < value.length; i += MET_TOGETHER) {
+			// Four billion holes take no more bytes than one.
+			if (!(i in value)) return;
+			this.#memos.meet(value[i]);
+		}
 	}
 
 	/**
