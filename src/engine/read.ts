@@ -64,7 +64,7 @@ async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint |
 		}
 		const head = unpackRow(row);
 		try {
-			const [stored] = await readRows(engine, [row], [head], along);
+			const stored = await readRow(engine, row, await loadPage(engine, [row], along, new Map([[row, head]])));
 			// Whoever reads a checkpoint is likely to put its child next.
 			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
 			return stored;
@@ -182,55 +182,57 @@ async function filter(
 	return kept;
 }
 
-/** Where a page can't be read as a whole, row by row: up to the one that can't be read, if there is one. */
+/**
+ * Decodes a row only when it is asked for: it may be the last that is, and others want to work between two. What can't
+ * be read as part of the page is read by itself, which says what is wrong with it, or that it is gone.
+ */
 async function* readPage(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
 	along: Reading | undefined,
 ): AsyncGenerator<StoredCheckpoint> {
-	if (rows.length === 0) return;
-	const page = await readRows(engine, rows, rows.map(unpackRow), along).catch(() => undefined);
-	if (page !== undefined) return yield* page;
+	const page = rows.length === 0 ? undefined : await loadPage(engine, rows, along).catch(() => undefined);
 	for (const row of rows) {
-		const stored = await get(engine, row);
+		const stored = (page && (await readRow(engine, row, page).catch(() => undefined))) ?? (await get(engine, row));
 		if (stored !== undefined) yield stored;
 	}
 }
 
-/** Rows with their values and pending writes. Takes one round of reads however many rows there are. */
-async function readRows(
+/** All that it takes to read some rows. */
+interface Page {
+	readonly heads: ReadonlyMap<FoundCheckpoint, Head>;
+	readonly writes: ReadonlyMap<string, readonly WriteRow[]>;
+	readonly sends: ReadonlyMap<string, readonly Cell[]>;
+	readonly blobs: ReadonlyMap<number, Blob>;
+}
+
+/** Takes one round of reads however many rows there are. */
+async function loadPage(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
-	heads: readonly Head[],
 	given: Reading | undefined,
-): Promise<StoredCheckpoint[]> {
-	const along = given ?? (await engine.storage.read?.(rows, engine.blobs.knownOf(heads.flatMap(namedBlobs))));
+	heads: ReadonlyMap<FoundCheckpoint, Head> = new Map(rows.map((row) => [row, unpackRow(row)])),
+): Promise<Page> {
+	const ids = new Set<number>();
+	for (const head of heads.values()) for (const id of namedBlobs(head)) ids.add(id);
+	const along = given ?? (await engine.storage.read?.(rows, engine.blobs.knownOf(ids)));
 	const writes = groupWrites(along?.writes ?? (await engine.storage.getWrites(rows)));
 	const sends = await readOldSends(
 		engine,
-		rows.filter((_, i) => (heads[i] as Head).v < 4),
+		rows.filter((row) => (heads.get(row) as Head).v < 4),
 	);
-	const ids = new Set<number>();
-	for (const head of heads) for (const id of namedBlobs(head)) ids.add(id);
 	for (const group of writes.values()) for (const { value } of group) if (typeof value === "number") ids.add(value);
 	for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
-	const blobs = await engine.blobs.load(ids, along?.blobs);
-	const read: StoredCheckpoint[] = [];
-	for (const [i, row] of rows.entries()) {
-		const key = cacheKey(row);
-		read.push(await readRow(engine, row, heads[i] as Head, writes.get(key) ?? [], sends.get(key), blobs));
-	}
-	return read;
+	return { heads, writes, sends, blobs: await engine.blobs.load(ids, along?.blobs) };
 }
 
-async function readRow(
-	engine: Engine,
-	row: FoundCheckpoint,
-	head: Head,
-	writes: readonly WriteRow[],
-	sends: readonly Cell[] | undefined,
-	blobs: ReadonlyMap<number, Blob>,
-): Promise<StoredCheckpoint> {
+/** A row with its values and pending writes. */
+async function readRow(engine: Engine, row: FoundCheckpoint, page: Page): Promise<StoredCheckpoint> {
+	const { blobs } = page;
+	const head = page.heads.get(row) as Head;
+	const place = cacheKey(row);
+	const writes = page.writes.get(place) ?? [];
+	const sends = page.sends.get(place);
 	const channel_values: Record<string, unknown> = {};
 	for (const [channel, cell] of head.manifest)
 		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs));
