@@ -89,14 +89,9 @@ function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
-	// A database may have given a Buffer, which the codec would tell from other bytes.
-	const bytes = toPlain(cell.bytes);
+	// A database may have given a Buffer, and two channels the same bytes: the codec would tell both from others.
+	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
-}
-
-function toPlain(bytes: Uint8Array): Uint8Array {
-	if (bytes.constructor === Uint8Array) return bytes;
-	return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 export function unpackCell(packed: unknown): Cell {
