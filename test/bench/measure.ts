@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { getHeapCodeStatistics } from "node:v8";
 import { now } from "./clock.ts";
 
 /** How often a read is repeated, unless that takes longer than the budget. */
@@ -33,7 +34,7 @@ export async function timeReads(work: () => Promise<unknown>): Promise<number> {
 	return median(times);
 }
 
-/** Bytes that live objects and buffers take. */
+/** Bytes that live objects and buffers take; what V8 has compiled meanwhile is not content. */
 export async function heldBytes(): Promise<number> {
 	if (gc === undefined) throw new Error("Run with --expose-gc.");
 	// Buffers are let go of in a later turn than the objects that held them.
@@ -42,7 +43,8 @@ export async function heldBytes(): Promise<number> {
 		gc();
 	}
 	const { heapUsed, external } = process.memoryUsage();
-	return heapUsed + external;
+	const { code_and_metadata_size, bytecode_and_metadata_size } = getHeapCodeStatistics();
+	return heapUsed + external - code_and_metadata_size - bytecode_and_metadata_size;
 }
 
 /** How long the work takes, and the longest time in it that the event loop stood still. */
