@@ -23,7 +23,7 @@ function measure(stage: Job["stage"]): Promise<Measures> {
 /** Small sizes first, so that what is measured is what a server does all day and not how a process gets going. */
 async function warmUp(): Promise<void> {
 	const folder = join(job.stage.folder, "warm-up");
-	const end = Date.now() + (workload.warmUpMs ?? 0);
+	const end = Date.now() + (job.stage.quick ? 0 : (workload.warmUpMs ?? 0));
 	do {
 		mkdirSync(folder);
 		await measure({ ...job.stage, folder, quick: true });
