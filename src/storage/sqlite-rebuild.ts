@@ -9,7 +9,7 @@ import { migrate } from "./sqlite-schema.ts";
 import { setNextNumber } from "./sqlite-sequence.ts";
 import { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
-import { eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
+import { emptyThread, eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { inspectWal } from "./sqlite-wal.ts";
 import type { StorageDamage } from "./storage.ts";
 
@@ -155,7 +155,7 @@ class Rebuild {
 			if (this.#threads.has(pk)) continue;
 			const name = names.get(pk);
 			if (name !== undefined && !gone.has(pk)) {
-				this.#threads.set(pk, unknownThread(pk, name.threadId, name.family ?? pk));
+				this.#threads.set(pk, emptyThread(pk, name.threadId, name.family ?? pk, Date.now()));
 				this.lost.push({ threadId: name.threadId, problem: "The row of the thread was damaged." });
 				continue;
 			}
@@ -238,24 +238,6 @@ class Rebuild {
 
 /** Processes hand out numbers that they reserved long ago. */
 const SKIPPED = 1_000_000;
-
-function unknownThread(pk: number, thread_id: string, family: number): SqlThread {
-	const now = Date.now();
-	const times = { created_at: now, updated_at: now, era: eraOf(now) };
-	return {
-		pk,
-		thread_id,
-		family,
-		stamp: pk,
-		...times,
-		checkpoints: 0,
-		head: null,
-		keys: 0,
-		forks: 0,
-		loose: 0,
-		sum: 0,
-	};
-}
 
 function keyOf(ns: string, id: string): string {
 	return JSON.stringify([ns, id]);

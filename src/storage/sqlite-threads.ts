@@ -53,11 +53,19 @@ export function createThread(
 	session: SqliteSession,
 	{ threadId, family, stamp, now }: { threadId: string; family: number; stamp: number; now: number },
 ): SqlThread {
-	const thread: SqlThread = {
-		pk: stamp,
-		thread_id: threadId,
+	const thread = emptyThread(stamp, threadId, family, now);
+	startProofs(session, thread);
+	session.sql.insertThread.run(stamp, threadId, hashOf(threadId), family, stamp, now, now, thread.era);
+	return thread;
+}
+
+/** A thread without rows, to be saved. */
+export function emptyThread(pk: number, thread_id: string, family: number, now: number): SqlThread {
+	return {
+		pk,
+		thread_id,
 		family,
-		stamp,
+		stamp: pk,
 		created_at: now,
 		updated_at: now,
 		era: eraOf(now),
@@ -68,9 +76,6 @@ export function createThread(
 		loose: 0,
 		sum: 0,
 	};
-	startProofs(session, thread);
-	session.sql.insertThread.run(stamp, threadId, hashOf(threadId), family, stamp, now, now, thread.era);
-	return thread;
 }
 
 export function saveThread(session: SqliteSession, thread: SqlThread): void {

@@ -94,20 +94,20 @@ function checkTotal(
 
 /** All that a thread has, in the number that its checkpoints and itself say there are. */
 export function findThreadWrites(session: SqliteSession, thread: SqlThread): WriteRow[] {
-	checkThreadTotals(session, thread);
-	return session.sql.getThreadWrites.all(thread.pk).map((row) => toWrite(row, thread));
+	return rowsOfThread(session, thread).writes.map((row) => toWrite(row, thread));
 }
 
 export function findThreadBases(session: SqliteSession, thread: SqlThread): DeltaBaseRow[] {
-	checkThreadTotals(session, thread);
-	return session.sql.getThreadBases.all(thread.pk).map((row) => toBase(row, thread));
+	return rowsOfThread(session, thread).bases.map((row) => toBase(row, thread));
 }
 
-function checkThreadTotals(session: SqliteSession, thread: SqlThread): void {
-	const rows = [...session.sql.getThreadWrites.all(thread.pk), ...session.sql.getThreadBases.all(thread.pk)];
+function rowsOfThread(session: SqliteSession, thread: SqlThread): { writes: unknown[]; bases: unknown[] } {
+	const writes = session.sql.getThreadWrites.all(thread.pk);
+	const bases = session.sql.getThreadBases.all(thread.pk);
 	const totals = session.sql.getTotals.get(thread.pk) as { total: number | null };
 	const expected = addSums(Number(BigInt.asIntN(32, BigInt(totals.total ?? 0))), thread.loose);
-	checkTotal(rows, thread, expected);
+	checkTotal([...writes, ...bases], thread, expected);
+	return { writes, bases };
 }
 
 /** Stores writes of one task. Answers the values of those that were dropped. */
