@@ -3,35 +3,15 @@ import { join } from "node:path";
 import { uuid6 } from "@langchain/langgraph-checkpoint";
 import Database from "better-sqlite3";
 import { deltaDraft, putDeltaChain } from "../src/contract/delta-fixtures.ts";
-import { checkpointId } from "../src/contract/scene.ts";
-import { Thread } from "../src/contract/thread.ts";
 import { DeltaSaver, type Storage } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
 import { fileSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
-import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
+import { folder, LONG, nextId, path, thread } from "./support/scratch-file.ts";
 
-const LONG = "a value that is long enough for a blob of its own ".repeat(80);
 const NULL_TASK = "00000000-0000-0000-0000-000000000000";
-
-let folder = "";
-let path = "";
-let lastId = 0;
-
-beforeEach(() => {
-	folder = makeTemporaryFolder();
-	path = join(folder, "test.db");
-	lastId = 0;
-});
-afterEach(() => removeFolder(folder));
-
-const nextId = () => checkpointId(++lastId);
-
-function thread(saver: DeltaSaver, threadId = "thread"): Thread {
-	return new Thread(saver, threadId, "", nextId);
-}
 
 const STORAGES: Record<string, () => Promise<{ storage: Storage; leave?: () => Promise<void> }>> = {
 	memory: async () => ({ storage: new MemoryStorage() }),

@@ -16,29 +16,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import Database from "better-sqlite3";
-import { checkpointId } from "../src/contract/scene.ts";
-import { Thread } from "../src/contract/thread.ts";
 import type { DeltaSaver } from "../src/index.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
 import { bundle } from "./support/bundle.ts";
 import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
-
-const LONG = "a value that is long enough for a blob of its own ".repeat(80);
-
-let folder = "";
-let path = "";
-let lastId = 0;
-
-beforeEach(() => {
-	folder = makeTemporaryFolder();
-	path = join(folder, "test.db");
-	lastId = 0;
-});
-afterEach(() => removeFolder(folder));
-
-function thread(saver: DeltaSaver, threadId = "thread"): Thread {
-	return new Thread(saver, threadId, "", () => checkpointId(++lastId));
-}
+import { folder, LONG, path, thread } from "./support/scratch-file.ts";
 
 /** Puts until it can't, and answers the error. */
 async function fillUp(saver: DeltaSaver): Promise<unknown> {

@@ -1,33 +1,14 @@
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import Database from "better-sqlite3";
 import { putDeltaChain } from "../src/contract/delta-fixtures.ts";
-import { checkpointId } from "../src/contract/scene.ts";
-import { TASK, Thread } from "../src/contract/thread.ts";
+import { TASK } from "../src/contract/thread.ts";
 import { DeltaSaver, MemorySaver, type Storage } from "../src/index.ts";
 import { SqliteSaver, type SqliteSaverOptions } from "../src/sqlite.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
 import { fileSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
-import { makeTemporaryFolder, removeFolder } from "./support/run-node.ts";
-
-const LONG = "a value that is long enough for a blob of its own ".repeat(80);
-
-let folder = "";
-let path = "";
-let lastId = 0;
-
-beforeEach(() => {
-	folder = makeTemporaryFolder();
-	path = join(folder, "test.db");
-	lastId = 0;
-});
-afterEach(() => removeFolder(folder));
-
-function thread(saver: DeltaSaver, threadId: string): Thread {
-	return new Thread(saver, threadId, "", () => checkpointId(++lastId));
-}
+import { folder, LONG, path, thread } from "./support/scratch-file.ts";
 
 /** A thread whose second checkpoint has a blob of its own, and one beside it. */
 async function fill(saver: DeltaSaver): Promise<string[]> {
