@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { setImmediate as nextTick, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../errors.ts";
 import { isBusy, type SqliteDatabase, translateError } from "./sqlite-driver.ts";
 import { migrate } from "./sqlite-schema.ts";
@@ -30,7 +30,7 @@ const CHECK_EVERY = 10;
  * An SQLite database that is opened when it is needed, and waited for when other processes hold it, without ever
  * stopping this one.
  *
- * Changes of the same moment are committed together: one write to the disk for all of them. Each is still all or nothing,
+ * Changes of the same moment are committed together: one write to the file for all of them. Each is still all or nothing,
  * and one that fails takes nothing from the others.
  */
 export class SqliteConnection {
@@ -114,9 +114,12 @@ export class SqliteConnection {
 		if (!this.#source.isShared) db?.close();
 	}
 
-	/** Lets all changes of this moment come together first: of this tick, or of this turn if a commit waits for the disk. */
+	/**
+	 * Lets all changes of this turn of the event loop come together first: a graph whose nodes do not wait for anything
+	 * makes several. A database of the application's own may be in a transaction of its own by then, so there it is the tick.
+	 */
 	async #flush(): Promise<void> {
-		await (this.#source.waitsForDisk ? nextTick() : undefined);
+		await (this.#source.isShared ? undefined : nextTurn());
 		for (let attempt = 0; this.#waiting.length > 0; ) {
 			const group = this.#waiting.splice(0, MOST_TOGETHER);
 			const left = this.#commit(group);
@@ -270,7 +273,7 @@ class FileIdentity {
 
 /** Longer each time, and never the same for two processes. */
 async function pause(attempt: number): Promise<void> {
-	if (attempt < QUICK_RETRIES) return nextTick();
+	if (attempt < QUICK_RETRIES) return nextTurn();
 	const most = Math.min(2 ** (attempt - QUICK_RETRIES), LONGEST_PAUSE);
 	return sleep(1 + Math.random() * most);
 }
