@@ -1,17 +1,14 @@
 import { compareIds } from "./compare-ids.ts";
-import type { CheckpointKey, CheckpointRow, ScanQuery } from "./storage.ts";
-
-/** Rows by ascending id. */
-export interface Ordered {
-	readonly rows: ReadonlyMap<string, CheckpointRow>;
-	readonly order: readonly string[];
-}
+import { type KeptBytes, keepBytes, mayContain, startsWith } from "./kept-bytes.ts";
+import type { KeptCheckpoint, Namespace, Slot } from "./memory-thread.ts";
+import type { CheckpointKey, FoundCheckpoint, ScanQuery } from "./storage.ts";
 
 /** A page of checkpoints: the newest of several namespaces that match. */
-export function scanRows(namespaces: Iterable<Ordered>, query: ScanQuery): CheckpointRow[] {
+export function scanNamespaces(namespaces: Iterable<Namespace>, query: ScanQuery): FoundCheckpoint[] {
+	const filter = new Filter(query);
 	const cursors = new CursorHeap();
-	for (const namespace of namespaces) cursors.add(new Cursor(namespace, query));
-	const found: CheckpointRow[] = [];
+	for (const namespace of namespaces) cursors.add(new Cursor(namespace, query, filter));
+	const found: FoundCheckpoint[] = [];
 	while (found.length < query.limit) {
 		const row = cursors.next();
 		if (row === undefined) break;
@@ -20,51 +17,69 @@ export function scanRows(namespaces: Iterable<Ordered>, query: ScanQuery): Check
 	return found;
 }
 
-/** Goes through the rows of a namespace that match, newest first. */
+/** Goes through the checkpoints of a namespace that match, newest first. */
 class Cursor {
-	readonly #namespace: Ordered;
-	readonly #query: ScanQuery;
-	#next: number;
-	/** Where it is. */
-	row: CheckpointRow | undefined;
+	readonly #namespace: Namespace;
+	readonly #after: CheckpointKey | undefined;
+	readonly #filter: Filter;
+	#at: number;
+	/** Where it is, until it has come to its end. */
+	key: CheckpointKey | undefined;
 
-	constructor(namespace: Ordered, query: ScanQuery) {
-		const { before, after } = query;
+	constructor(namespace: Namespace, { before, after }: ScanQuery, filter: Filter) {
 		this.#namespace = namespace;
-		this.#query = query;
-		this.#next = before === undefined ? namespace.order.length : lowerBound(namespace.order, before);
+		this.#after = after;
+		this.#filter = filter;
+		this.#at = before === undefined ? namespace.slots.length : namespace.placeOf(before);
 		// One with the same id may still come, in another thread or namespace.
-		if (after !== undefined) this.#next = Math.min(this.#next, lowerBound(namespace.order, after.id) + 1);
+		if (after !== undefined) this.#at = Math.min(this.#at, namespace.placeOf(after.id) + 1);
 		this.advance();
 	}
 
 	advance(): void {
-		const { rows, order } = this.#namespace;
-		this.row = undefined;
-		while (this.row === undefined && --this.#next >= 0) {
-			const row = rows.get(order[this.#next] as string) as CheckpointRow;
-			if (matches(row, this.#query)) this.row = row;
+		const { slots, name: ns, thread } = this.#namespace;
+		this.key = undefined;
+		while (this.key === undefined && --this.#at >= 0) {
+			const { id, checkpoint } = slots[this.#at] as Slot;
+			if (checkpoint === undefined || !this.#filter.matches(checkpoint)) continue;
+			const key = { threadId: thread.id, ns, id };
+			if (this.#after === undefined || compareKeys(this.#after, key) < 0) this.key = key;
 		}
+	}
+
+	read(): FoundCheckpoint {
+		return this.#namespace.read(this.#namespace.slots[this.#at] as Slot);
 	}
 }
 
-function matches(row: CheckpointRow, { after, labels, contains }: ScanQuery): boolean {
-	if (after !== undefined && compareRows(after, row) >= 0) return false;
-	if (typeof labels?.source === "string" && labels.source !== row.source) return false;
-	if (Number.isSafeInteger(labels?.step) && labels?.step !== row.step) return false;
-	if (contains === undefined || contains.pieces.length === 0 || typeof Buffer === "undefined") return true;
-	const { pieces, ifStartsWith } = contains;
-	if (ifStartsWith?.some((byte, i) => row.head[i] !== byte)) return true;
-	const head = Buffer.from(row.head.buffer, row.head.byteOffset, row.head.length);
-	return pieces.every((piece) => head.includes(piece as Buffer));
+/** What a query says of the content of checkpoints. */
+class Filter {
+	readonly #source: string | undefined;
+	readonly #step: number | undefined;
+	readonly #pieces: readonly KeptBytes[];
+	readonly #ifStartsWith: Uint8Array | undefined;
+
+	constructor({ labels, contains }: ScanQuery) {
+		this.#source = typeof labels?.source === "string" ? labels.source : undefined;
+		this.#step = Number.isSafeInteger(labels?.step) ? (labels?.step as number) : undefined;
+		this.#pieces = contains?.pieces.map(keepBytes) ?? [];
+		this.#ifStartsWith = contains?.ifStartsWith;
+	}
+
+	matches({ source, step, head }: KeptCheckpoint): boolean {
+		if (this.#source !== undefined && this.#source !== source) return false;
+		if (this.#step !== undefined && this.#step !== step) return false;
+		if (this.#ifStartsWith !== undefined && !startsWith(head, this.#ifStartsWith)) return true;
+		return this.#pieces.every((piece) => mayContain(head, piece));
+	}
 }
 
-/** The cursor with the newest row comes first: a binary heap. */
+/** The cursor with the newest checkpoint comes first: a binary heap. */
 class CursorHeap {
 	readonly #cursors: Cursor[] = [];
 
 	add(cursor: Cursor): void {
-		if (cursor.row === undefined) return;
+		if (cursor.key === undefined) return;
 		const heap = this.#cursors;
 		let at = heap.push(cursor) - 1;
 		while (at > 0 && isBefore(cursor, heap[(at - 1) >> 1] as Cursor)) {
@@ -74,12 +89,12 @@ class CursorHeap {
 		heap[at] = cursor;
 	}
 
-	next(): CheckpointRow | undefined {
+	next(): FoundCheckpoint | undefined {
 		const [first] = this.#cursors;
-		const row = first?.row;
+		const found = first?.read();
 		first?.advance();
 		this.#sink();
-		return row;
+		return found;
 	}
 
 	/** Puts the first cursor where it belongs now, or takes it out if it has come to its end. */
@@ -87,8 +102,8 @@ class CursorHeap {
 		const heap = this.#cursors;
 		const [first] = heap;
 		if (first === undefined) return;
-		const moved = first.row === undefined ? (heap.pop() as Cursor) : first;
-		if (heap.length === 0 || moved.row === undefined) return;
+		const moved = first.key === undefined ? (heap.pop() as Cursor) : first;
+		if (heap.length === 0 || moved.key === undefined) return;
 		let at = 0;
 		for (;;) {
 			let child = 2 * at + 1;
@@ -102,22 +117,9 @@ class CursorHeap {
 }
 
 function isBefore(a: Cursor, b: Cursor): boolean {
-	return compareRows(a.row as CheckpointRow, b.row as CheckpointRow) < 0;
+	return compareKeys(a.key as CheckpointKey, b.key as CheckpointKey) < 0;
 }
 
-export function compareRows(a: CheckpointKey, b: CheckpointKey): number {
+function compareKeys(a: CheckpointKey, b: CheckpointKey): number {
 	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
-}
-
-/** The first place in an ascending list whose id is not smaller. New ids are usually the greatest. */
-export function lowerBound(order: readonly string[], id: string): number {
-	let low = 0;
-	let high = order.length;
-	if (high > 0 && compareIds(order[high - 1] as string, id) < 0) return high;
-	while (low < high) {
-		const middle = (low + high) >> 1;
-		if (compareIds(order[middle] as string, id) < 0) low = middle + 1;
-		else high = middle;
-	}
-	return low;
 }

@@ -1,7 +1,9 @@
 import { compareIds } from "./compare-ids.ts";
 import { checkHead } from "./guard.ts";
-import { lowerBound, scanRows } from "./memory-scan.ts";
-import { MemoryWrites } from "./memory-writes.ts";
+import { areSame, type KeptBytes, keepBytes, readBytes } from "./kept-bytes.ts";
+import { scanNamespaces } from "./memory-scan.ts";
+import { KeptCheckpoint, MemoryThread, type Namespace, type Slot } from "./memory-thread.ts";
+import { deleteWrite, findWrite, KeptWrite, putWrites, setWrite } from "./memory-writes.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -10,6 +12,7 @@ import type {
 	DeltaBaseRow,
 	FoundCheckpoint,
 	ListedBlob,
+	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
@@ -24,49 +27,27 @@ import type {
 	WriteRow,
 } from "./storage.ts";
 
-/** Checkpoints of one namespace, and what hangs on checkpoint ids whether or not they have a row. */
-class Namespace {
-	readonly rows = new Map<string, CheckpointRow>();
-	/** Keys of `rows`, ascending. */
-	readonly order: string[] = [];
-	/** By checkpoint id. */
-	readonly writes = new Map<string, MemoryWrites>();
-	/** By checkpoint id, then by channel. */
-	readonly deltaBases = new Map<string, Map<string, DeltaBaseRow>>();
+/** A blob, but for its id. */
+class KeptBlob {
+	readonly family: number;
+	readonly base: number | undefined;
+	readonly source: number | undefined;
+	readonly type: string | undefined;
+	readonly data: KeptBytes;
 
-	add(row: CheckpointRow): void {
-		if (!this.rows.has(row.id)) this.order.splice(lowerBound(this.order, row.id), 0, row.id);
-		this.rows.set(row.id, row);
-	}
-
-	remove(id: string): void {
-		if (this.rows.delete(id)) this.order.splice(lowerBound(this.order, id), 1);
-		this.writes.delete(id);
-		this.deltaBases.delete(id);
-	}
-
-	writesAt(id: string): MemoryWrites {
-		return getOrAdd(this.writes, id, () => new MemoryWrites());
-	}
-
-	addDeltaBase(row: DeltaBaseRow): void {
-		getOrAdd(this.deltaBases, row.id, () => new Map<string, DeltaBaseRow>()).set(row.channel, row);
+	constructor(family: number, { base, source, type }: Omit<BlobRow, "id" | "data">, data: KeptBytes) {
+		this.family = family;
+		this.base = base;
+		this.source = source;
+		this.type = type;
+		this.data = data;
 	}
 }
 
-interface Thread {
-	family: number;
-	stamp: number;
-	createdAt: number;
-	updatedAt: number;
-	readonly namespaces: Map<string, Namespace>;
-}
-
-/** Everything in maps. Lives and dies with the process. */
+/** Everything in maps and sorted lists. Lives and dies with the process. */
 export class MemoryStorage implements Storage {
-	readonly #threads = new Map<string, Thread>();
-	/** By family, so that a family can be collected without looking at the others. */
-	readonly #blobs = new Map<number, { row: BlobRow; family: number }>();
+	readonly #threads = new Map<string, MemoryThread>();
+	readonly #blobs = new Map<number, KeptBlob>();
 	#nextId = 1;
 
 	async reserveIds(count: number): Promise<number> {
@@ -79,100 +60,108 @@ export class MemoryStorage implements Storage {
 	}
 
 	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		return this.#found([this.#namespace(threadId, ns)?.rows.get(id)])[0];
+		const namespace = this.#find(threadId, ns);
+		const slot = namespace?.find(id);
+		return slot?.checkpoint && namespace?.read(slot);
 	}
 
 	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return this.#found([this.#newest(this.#threads.get(threadId), ns)])[0];
+		const namespace = this.#find(threadId, ns);
+		const slot = namespace?.newest();
+		return slot && namespace?.read(slot);
 	}
 
 	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		return this.#found(scanRows(this.#namespaces(query), query));
+		return scanNamespaces(this.#namespaces(query), query);
 	}
 
 	async getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
-		const rows = this.#namespace(key.threadId, key.ns)?.rows;
-		const path = new Set<CheckpointRow>();
-		let row = rows?.get(key.id);
-		while (row !== undefined && !path.has(row) && path.size < limit) {
-			path.add(row);
-			row = row.parentId === undefined ? undefined : rows?.get(row.parentId);
+		const namespace = this.#find(key.threadId, key.ns);
+		const path = new Set<Slot>();
+		let slot = namespace?.find(key.id);
+		while (slot?.checkpoint !== undefined && !path.has(slot) && path.size < limit) {
+			path.add(slot);
+			const { parentId } = slot.checkpoint;
+			slot = parentId === undefined ? undefined : namespace?.find(parentId);
 		}
-		return this.#found([...path]);
+		return [...path].map((slot) => (namespace as Namespace).read(slot));
 	}
 
 	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
-		const wanted = new Set(parentIds);
-		const rows = this.#namespace(threadId, ns)?.rows.values() ?? [];
-		return this.#found([...rows].filter((row) => row.parentId !== undefined && wanted.has(row.parentId)));
+		const wanted = new Set<string | undefined>(parentIds);
+		const namespace = this.#find(threadId, ns);
+		const children = (namespace?.slots ?? []).filter(({ checkpoint }) => wanted.has(checkpoint?.parentId));
+		return children.map((slot) => (namespace as Namespace).read(slot));
 	}
 
 	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
 		const wanted = new Set<string | undefined>(runIds);
 		const checkpoints: CheckpointKey[] = [];
 		const writes: WriteKey[] = [];
-		for (const namespace of this.#namespaces({})) {
-			for (const row of namespace.rows.values()) if (wanted.has(row.runId)) checkpoints.push(row);
-			for (const write of allWrites(namespace)) if (wanted.has(write.runId)) writes.push(write);
-		}
+		for (const { thread, name: ns, slots } of this.#namespaces({}))
+			for (const { id, checkpoint, writes: all } of slots) {
+				const key = { threadId: thread.id, ns, id };
+				if (wanted.has(checkpoint?.runId)) checkpoints.push(key);
+				for (const { taskId, idx, generation, runId } of all)
+					if (wanted.has(runId)) writes.push({ ...key, taskId, idx, generation });
+			}
 		return { checkpoints, writes };
 	}
 
 	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return keys.flatMap(({ threadId, ns, id }) => [...(this.#namespace(threadId, ns)?.writes.get(id) ?? [])]);
+		return this.#readSlots(keys, (namespace, slot) => namespace.readWrites(slot));
 	}
 
 	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
-		const namespace = this.#namespace(threadId, ns);
-		const orphans = [...(namespace?.writes ?? [])].filter(
-			([id]) => compareIds(id, before) < 0 && !namespace?.rows.has(id),
-		);
-		return orphans.flatMap(([, writes]) => [...writes]);
+		const namespace = this.#find(threadId, ns);
+		if (namespace === undefined) return [];
+		const older = namespace.slots.slice(0, namespace.placeOf(before));
+		const orphans = older.filter(({ checkpoint }) => checkpoint === undefined);
+		return orphans.flatMap((slot) => namespace.readWrites(slot));
 	}
 
 	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return [...this.#namespaces({ threadId })].flatMap((namespace) => [...allWrites(namespace)]);
+		const namespaces = [...this.#namespaces({ threadId })];
+		return namespaces.flatMap((namespace) => namespace.slots.flatMap((slot) => namespace.readWrites(slot)));
 	}
 
 	async getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
-		return keys.flatMap(({ threadId, ns, id }) => [
-			...(this.#namespace(threadId, ns)?.deltaBases.get(id)?.values() ?? []),
-		]);
+		return this.#readSlots(keys, (namespace, slot) => namespace.readDeltaBases(slot));
 	}
 
 	async getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
 		const namespaces = [...this.#namespaces({ threadId })];
-		return namespaces.flatMap((namespace) => [...namespace.deltaBases.values()].flatMap((rows) => [...rows.values()]));
+		return namespaces.flatMap((namespace) => namespace.slots.flatMap((slot) => namespace.readDeltaBases(slot)));
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		const found = new Map<number, BlobRow>();
 		const open = [...ids];
 		for (let id = open.pop(); id !== undefined; id = open.pop()) {
-			const row = found.has(id) ? undefined : this.#blobs.get(id)?.row;
-			if (row === undefined) continue;
-			found.set(id, row);
-			if (row.base !== undefined) open.push(row.base);
-			if (row.source !== undefined) open.push(row.source);
+			const blob = found.has(id) ? undefined : this.#blobs.get(id);
+			if (blob === undefined) continue;
+			const { base, source, type, data } = blob;
+			found.set(id, { id, base, source, type, data: readBytes(data) });
+			if (base !== undefined) open.push(base);
+			if (source !== undefined) open.push(source);
 		}
 		return [...found.values()];
 	}
 
 	async getThread(threadId: string): Promise<ThreadRow | undefined> {
-		const thread = this.#threads.get(threadId);
-		return thread && describeThread(threadId, thread);
+		return this.#threads.get(threadId)?.describe();
 	}
 
 	async listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		const rows = [...this.#threads].map(([threadId, thread]) => describeThread(threadId, thread));
+		const rows = [...this.#threads.values()].map((thread) => thread.describe());
 		rows.sort(compareThreads);
 		const start = after === undefined ? 0 : rows.findIndex((row) => compareThreads(after, row) < 0);
 		return start < 0 ? [] : rows.slice(start, start + limit);
 	}
 
 	async getFamily(family: number): Promise<ThreadRow[]> {
-		const members = [...this.#threads].filter(([, thread]) => thread.family === family);
-		return members.map(([threadId, thread]) => describeThread(threadId, thread));
+		const members = [...this.#threads.values()].filter((thread) => thread.family === family);
+		return members.map((thread) => thread.describe());
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
@@ -182,45 +171,48 @@ export class MemoryStorage implements Storage {
 	}
 
 	async listBlobs(family: number): Promise<ListedBlob[]> {
-		const blobs = [...this.#blobs.values()].filter((blob) => blob.family === family);
-		return blobs.map(({ row: { data, type, ...row } }) => ({ ...row, bytes: data.length }));
+		const listed: ListedBlob[] = [];
+		for (const [id, blob] of this.#blobs)
+			if (blob.family === family) listed.push({ id, base: blob.base, source: blob.source, bytes: blob.data.length });
+		return listed;
 	}
 
 	async totals(): Promise<StorageTotals> {
-		const count = { checkpoints: 0, writes: 0 };
-		const bytes = { checkpoints: 0, blobs: 0, writes: 0 };
-		for (const namespace of this.#namespaces({})) {
-			count.checkpoints += namespace.rows.size;
-			for (const row of namespace.rows.values()) bytes.checkpoints += row.head.length;
-			for (const write of allWrites(namespace)) {
-				count.writes++;
-				bytes.writes += inlineBytes(write);
+		const checkpoints: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		const writes: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		for (const { slots } of this.#namespaces({}))
+			for (const slot of slots) {
+				countCheckpoint(checkpoints, slot);
+				countWrites(writes, slot.writes);
 			}
-		}
-		for (const { row } of this.#blobs.values()) bytes.blobs += row.data.length;
-		return { threads: this.#threads.size, ...count, bytes };
+		let blobs = 0;
+		for (const { data } of this.#blobs.values()) blobs += data.length;
+		return {
+			threads: this.#threads.size,
+			checkpoints: checkpoints.checkpoints,
+			writes: writes.writes,
+			bytes: { checkpoints: checkpoints.bytes, blobs, writes: writes.bytes },
+		};
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		let thread = this.#threads.get(batch.threadId);
+		const { threadId, checkpoint, fresh, now } = batch;
+		let thread = this.#threads.get(threadId);
 		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
-		const { checkpoint, onlyOnHead } = batch;
-		if (checkpoint && onlyOnHead) {
-			const isStored = thread?.namespaces.get(checkpoint.ns)?.rows.has(checkpoint.id) === true;
-			checkHead(checkpoint, this.#newest(thread, checkpoint.ns), isStored);
-		}
+		if (checkpoint && batch.onlyOnHead) this.#checkHead(checkpoint);
 		this.#checkBlobs(batch.blobs);
 		if (thread === undefined) {
-			thread = newThread(batch.fresh, batch.fresh, batch.now);
-			this.#threads.set(batch.threadId, thread);
+			thread = new MemoryThread(threadId, fresh, fresh, now);
+			this.#threads.set(threadId, thread);
 		}
 		const { family } = thread;
-		const [write] = batch.writes;
-		const dropped = write === undefined ? [] : addNamespace(thread, write.ns).writesAt(write.id).put(batch.writes);
-		for (const row of batch.blobs) if (!dropped.includes(row.id)) this.#blobs.set(row.id, { row, family });
-		for (const row of batch.deltaBases ?? []) addNamespace(thread, row.ns).addDeltaBase(row);
-		const replaced = batch.checkpoint !== undefined && putCheckpoint(thread, batch.checkpoint, batch.now);
-		if (replaced) thread.stamp = batch.fresh;
+		const dropped = addWrites(thread, batch.writes);
+		for (const row of batch.blobs)
+			if (!dropped.includes(row.id)) this.#blobs.set(row.id, new KeptBlob(family, row, keepBytes(row.data)));
+		addDeltaBases(thread, batch.deltaBases ?? []);
+		const replaced = checkpoint !== undefined && putCheckpoint(thread, checkpoint);
+		if (checkpoint !== undefined) thread.updatedAt = now;
+		if (replaced) thread.stamp = fresh;
 		return { family, stamp: thread.stamp, replaced };
 	}
 
@@ -230,61 +222,56 @@ export class MemoryStorage implements Storage {
 		thread.stamp = batch.newStamp;
 		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
 		for (const { ns, id } of batch.checkpoints) {
-			const namespace = thread.namespaces.get(ns);
-			if (namespace === undefined) continue;
-			countRows(removed, [namespace.rows.get(id)], namespace.writes.get(id) ?? []);
-			namespace.remove(id);
+			const slot = thread.find(ns)?.find(id);
+			if (slot === undefined) continue;
+			countSlot(removed, slot);
+			thread.find(ns)?.remove(slot);
 		}
-		const orphans = (batch.orphans ?? []).filter(({ ns, id }) => !thread.namespaces.get(ns)?.rows.has(id));
-		for (const key of [...batch.writes, ...orphans]) {
-			const writes = thread.namespaces.get(key.ns)?.writes.get(key.id);
-			const write = writes?.get(key);
-			if (write !== undefined) countRows(removed, [], [write]);
-			writes?.delete(key);
-		}
+		const isOrphan = ({ ns, id }: WriteKey) => thread.find(ns)?.find(id)?.checkpoint === undefined;
+		for (const key of [...batch.writes, ...(batch.orphans ?? []).filter(isOrphan)]) removeWrite(thread, key, removed);
 		for (const { key, parentId } of batch.relink) {
-			const namespace = thread.namespaces.get(key.ns);
-			const row = namespace?.rows.get(key.id);
-			if (row !== undefined) namespace?.add({ ...row, parentId });
+			const slot = thread.find(key.ns)?.find(key.id);
+			if (slot?.checkpoint !== undefined) slot.checkpoint = slot.checkpoint.withParent(parentId);
 		}
-		for (const row of batch.deltaBases) addNamespace(thread, row.ns).addDeltaBase(row);
+		addDeltaBases(thread, batch.deltaBases);
 		return removed;
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const source = this.#threads.get(batch.source);
 		if (source?.stamp !== batch.stamp || this.#threads.has(batch.target)) return undefined;
-		const threadId = batch.target;
-		const target = newThread(source.family, batch.fresh, batch.now);
+		const target = new MemoryThread(batch.target, source.family, batch.fresh, batch.now);
 		const copied: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-		const copyRow = (from: Namespace, ns: string, id: string, parentId?: string | undefined) => {
-			const to = addNamespace(target, ns);
-			const row = from.rows.get(id);
-			if (row !== undefined) to.add({ ...row, threadId, parentId });
-			const writes = [...(from.writes.get(id) ?? [])];
-			for (const write of writes) to.writesAt(id).set({ ...write, threadId });
-			for (const base of from.deltaBases.get(id)?.values() ?? []) to.addDeltaBase({ ...base, threadId });
-			countRows(copied, [row], writes);
+		const copySlot = (ns: string, slot: Slot, parentId: string | undefined) => {
+			const to = target.open(ns);
+			const added = to.open(slot.id);
+			added.copyFrom(slot);
+			if (slot.checkpoint !== undefined) to.setCheckpoint(added, slot.checkpoint.withParent(parentId));
+			countSlot(copied, slot);
 		};
-		const { rows } = batch;
-		for (const row of rows?.checkpoints ?? []) addNamespace(target, row.ns).add(row);
-		for (const write of rows?.writes ?? []) addNamespace(target, write.ns).writesAt(write.id).set(write);
-		countRows(copied, rows?.checkpoints ?? [], rows?.writes ?? []);
-		if (batch.checkpoints === undefined && rows === undefined)
-			for (const [ns, from] of source.namespaces)
-				for (const id of new Set([...from.order, ...from.writes.keys(), ...from.deltaBases.keys()]))
-					copyRow(from, ns, id, from.rows.get(id)?.parentId);
-		for (const { key, parentId } of rows === undefined ? (batch.checkpoints ?? []) : [])
-			copyRow(source.namespaces.get(key.ns) ?? new Namespace(), key.ns, key.id, parentId);
-		for (const row of batch.deltaBases) addNamespace(target, row.ns).addDeltaBase({ ...row, threadId });
-		this.#threads.set(threadId, target);
+		if (batch.rows !== undefined) {
+			for (const row of batch.rows.checkpoints) putCheckpoint(target, row);
+			for (const row of batch.rows.writes) {
+				const slot = target.open(row.ns).open(row.id);
+				slot.writes = setWrite(slot.writes, new KeptWrite(row, row.generation));
+			}
+			for (const { slots } of target.namespaces) for (const slot of slots) countSlot(copied, slot);
+		} else if (batch.checkpoints === undefined) {
+			for (const { name, slots } of source.namespaces)
+				for (const slot of slots) copySlot(name, slot, slot.checkpoint?.parentId);
+		} else
+			for (const { key, parentId } of batch.checkpoints) {
+				const slot = source.find(key.ns)?.find(key.id);
+				if (slot !== undefined) copySlot(key.ns, slot, parentId);
+			}
+		addDeltaBases(target, batch.deltaBases);
+		this.#threads.set(batch.target, target);
 		return copied;
 	}
 
 	async removeThread(threadId: string): Promise<RowCount> {
 		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-		for (const namespace of this.#namespaces({ threadId }))
-			countRows(removed, namespace.rows.values(), allWrites(namespace));
+		for (const { slots } of this.#namespaces({ threadId })) for (const slot of slots) countSlot(removed, slot);
 		this.#threads.delete(threadId);
 		return removed;
 	}
@@ -297,26 +284,29 @@ export class MemoryStorage implements Storage {
 		return replacements.filter((replacement) => this.#replace(replacement)).length;
 	}
 
-	#replace({ from, to, ...place }: Replacement): boolean {
-		if (place.kind === "blob") {
-			const blob = this.#blobs.get(place.id);
-			if (blob === undefined || !isSame(blob.row.data, from)) return false;
-			this.#blobs.set(place.id, { ...blob, row: { ...blob.row, data: to } });
+	#replace(replacement: Replacement): boolean {
+		const [from, to] = [keepBytes(replacement.from), keepBytes(replacement.to)];
+		if (replacement.kind === "blob") {
+			const blob = this.#blobs.get(replacement.id);
+			if (blob === undefined || !areSame(blob.data, from)) return false;
+			this.#blobs.set(replacement.id, new KeptBlob(blob.family, blob, to));
 			return true;
 		}
-		const namespace = this.#namespace(place.key.threadId, place.key.ns);
-		if (place.kind === "checkpoint") {
-			const row = namespace?.rows.get(place.key.id);
-			if (row === undefined || !isSame(row.head, from)) return false;
-			namespace?.add({ ...row, head: to });
-		} else if (place.kind === "write") {
-			const write = namespace?.writes.get(place.key.id)?.get(place.key);
-			if (write === undefined || !isSame(write.value, from)) return false;
-			namespace?.writesAt(write.id).set({ ...write, value: to });
+		const { threadId, ns, id } = replacement.key;
+		const slot = this.#find(threadId, ns)?.find(id);
+		if (slot === undefined) return false;
+		if (replacement.kind === "checkpoint") {
+			const { checkpoint } = slot;
+			if (checkpoint === undefined || !areSame(checkpoint.head, from)) return false;
+			slot.checkpoint = new KeptCheckpoint(checkpoint, checkpoint.parentId, to);
+		} else if (replacement.kind === "write") {
+			const write = findWrite(slot.writes, replacement.key);
+			if (write === undefined || typeof write.value === "number" || !areSame(write.value, from)) return false;
+			slot.writes = setWrite(slot.writes, new KeptWrite({ ...write, value: replacement.to }, write.generation));
 		} else {
-			const row = namespace?.deltaBases.get(place.key.id)?.get(place.channel);
-			if (row === undefined || !isSame(row.data, from)) return false;
-			namespace?.addDeltaBase({ ...row, data: to });
+			const data = slot.deltaBases?.get(replacement.channel);
+			if (data === undefined || !areSame(data, from)) return false;
+			slot.deltaBases?.set(replacement.channel, to);
 		}
 		return true;
 	}
@@ -342,94 +332,88 @@ export class MemoryStorage implements Storage {
 		if (ids.size < blobs.length) throw new Error("A blob id was given twice.");
 	}
 
-	#found(rows: readonly (CheckpointRow | undefined)[]): FoundCheckpoint[] {
-		const found: FoundCheckpoint[] = [];
-		for (const row of rows) if (row !== undefined) found.push(this.#withStamp(row));
-		return found;
+	#checkHead(checkpoint: CheckpointRow): void {
+		const { threadId, ns, id } = checkpoint;
+		const namespace = this.#find(threadId, ns);
+		const newest = namespace?.newest();
+		const head = newest && { threadId, ns, id: newest.id, parentId: newest.checkpoint?.parentId };
+		checkHead(checkpoint, head, namespace?.find(id)?.checkpoint !== undefined);
 	}
 
-	#withStamp({ threadId, ns, id, parentId, runId, source, step, head }: CheckpointRow): FoundCheckpoint {
-		const stamp = this.#threads.get(threadId)?.stamp as number;
-		return { threadId, ns, id, parentId, runId, source, step, head, stamp };
+	#readSlots<T>(keys: readonly CheckpointKey[], read: (namespace: Namespace, slot: Slot) => T[]): T[] {
+		return keys.flatMap(({ threadId, ns, id }) => {
+			const namespace = this.#find(threadId, ns);
+			const slot = namespace?.find(id);
+			return namespace === undefined || slot === undefined ? [] : read(namespace, slot);
+		});
 	}
 
-	#newest(thread: Thread | undefined, ns: string): CheckpointRow | undefined {
-		const namespace = thread?.namespaces.get(ns);
-		return namespace?.rows.get(namespace.order.at(-1) ?? "");
-	}
-
-	#namespace(threadId: string, ns: string): Namespace | undefined {
-		return this.#threads.get(threadId)?.namespaces.get(ns);
+	#find(threadId: string, ns: string): Namespace | undefined {
+		return this.#threads.get(threadId)?.find(ns);
 	}
 
 	*#namespaces(query: { threadId?: string | undefined; ns?: string | undefined }): Generator<Namespace> {
 		const one = query.threadId === undefined ? undefined : this.#threads.get(query.threadId);
 		const threads = query.threadId === undefined ? this.#threads.values() : one ? [one] : [];
-		for (const thread of threads)
-			for (const [ns, namespace] of thread.namespaces) if (query.ns === undefined || query.ns === ns) yield namespace;
+		for (const { namespaces } of threads)
+			for (const namespace of namespaces) if (query.ns === undefined || query.ns === namespace.name) yield namespace;
 	}
-}
-
-function newThread(family: number, stamp: number, now: number): Thread {
-	return { family, stamp, createdAt: now, updatedAt: now, namespaces: new Map() };
 }
 
 /** Answers whether it took the place of another. */
-function putCheckpoint(thread: Thread, row: CheckpointRow, now: number): boolean {
-	const namespace = addNamespace(thread, row.ns);
-	const replaced = namespace.rows.get(row.id);
-	namespace.add(replaced ? { ...row, parentId: replaced.parentId } : row);
-	thread.updatedAt = now;
+function putCheckpoint(thread: MemoryThread, row: CheckpointRow): boolean {
+	const namespace = thread.open(row.ns);
+	const slot = namespace.open(row.id);
+	const replaced = slot.checkpoint;
+	const { parentId } = replaced ?? row;
+	namespace.setCheckpoint(slot, new KeptCheckpoint(row, parentId, keepBytes(row.head)));
 	return replaced !== undefined;
 }
 
-function addNamespace(thread: Thread, ns: string): Namespace {
-	return getOrAdd(thread.namespaces, ns, () => new Namespace());
+/** Answers the values of the writes that were dropped. */
+function addWrites(thread: MemoryThread, writes: readonly NewWrite[]): unknown[] {
+	const [first] = writes;
+	if (first === undefined) return [];
+	const slot = thread.open(first.ns).open(first.id);
+	const { list, dropped } = putWrites(slot.writes, writes);
+	slot.writes = list;
+	return dropped;
 }
 
-function describeThread(threadId: string, thread: Thread): ThreadRow {
-	let checkpoints = 0;
-	for (const namespace of thread.namespaces.values()) checkpoints += namespace.rows.size;
-	const { family, stamp, createdAt, updatedAt } = thread;
-	const head = thread.namespaces.get("")?.order.at(-1);
-	return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head };
+function addDeltaBases(thread: MemoryThread, rows: readonly DeltaBaseRow[]): void {
+	for (const { ns, id, channel, data } of rows) thread.open(ns).open(id).setDeltaBase(channel, keepBytes(data));
 }
 
-function* allWrites(namespace: Namespace): Generator<WriteRow> {
-	for (const writes of namespace.writes.values()) yield* writes;
+function removeWrite(thread: MemoryThread, key: WriteKey, removed: RowCount): void {
+	const namespace = thread.find(key.ns);
+	const slot = namespace?.find(key.id);
+	const write = slot && findWrite(slot.writes, key);
+	if (slot === undefined || write === undefined) return;
+	countWrites(removed, [write]);
+	slot.writes = deleteWrite(slot.writes, key);
+	if (slot.isEmpty) namespace?.remove(slot);
 }
 
-function inlineBytes(write: WriteRow): number {
-	return typeof write.value === "number" ? 0 : write.value.length;
+function countSlot(count: RowCount, slot: Slot): void {
+	countCheckpoint(count, slot);
+	countWrites(count, slot.writes);
 }
 
-function countRows(count: RowCount, rows: Iterable<CheckpointRow | undefined>, writes: Iterable<WriteRow>): void {
-	for (const row of rows) {
-		if (row === undefined) continue;
-		count.checkpoints++;
-		count.bytes += row.head.length;
-	}
-	for (const write of writes) {
+function countCheckpoint(count: RowCount, { checkpoint }: Slot): void {
+	if (checkpoint === undefined) return;
+	count.checkpoints++;
+	count.bytes += checkpoint.head.length;
+}
+
+function countWrites(count: RowCount, writes: readonly KeptWrite[]): void {
+	for (const { bytes } of writes) {
 		count.writes++;
-		count.bytes += inlineBytes(write);
+		count.bytes += bytes;
 	}
-}
-
-function isSame(stored: Uint8Array | number, seen: Uint8Array): boolean {
-	return typeof stored !== "number" && stored.length === seen.length && stored.every((byte, i) => byte === seen[i]);
 }
 
 type ThreadPlace = { updatedAt: number; threadId: string };
 
 function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
 	return b.updatedAt - a.updatedAt || compareIds(b.threadId, a.threadId);
-}
-
-function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-	let value = map.get(key);
-	if (value === undefined) {
-		value = make();
-		map.set(key, value);
-	}
-	return value;
 }

@@ -1,84 +1,91 @@
-import { inGeneration } from "./new-write.ts";
-import type { NewWrite, WriteRow } from "./storage.ts";
+import { type KeptBytes, keepBytes, keepText, readBytes } from "./kept-bytes.ts";
+import { insertAt, lowerBound, removeAt } from "./sorted-list.ts";
+import type { CheckpointKey, NewWrite, WriteRow } from "./storage.ts";
 
-type Place = Pick<WriteRow, "taskId" | "generation" | "idx">;
+type Place = Pick<WriteRow, "taskId" | "idx" | "generation">;
 
-/** With more rows than this, those of a task are looked up instead of looked for. */
-const FEW_ROWS = 32;
+/** A write, but for the checkpoint that it is kept at. */
+export class KeptWrite {
+	readonly taskId: string;
+	readonly idx: number;
+	readonly generation: number;
+	readonly channel: string;
+	readonly runId: string | undefined;
+	readonly actor: number | undefined;
+	readonly type: string | undefined;
+	/** Bytes, or the id of a blob. */
+	readonly value: KeptBytes | number;
 
-/** The writes stored at one checkpoint. Most have one or two, and there may be many thousands of checkpoints. */
-export class MemoryWrites {
-	/** The rows of all tasks, or once they are more than a few, by task. */
-	#rows: WriteRow[] | Map<string, WriteRow[]> = [];
-
-	get(place: Place): WriteRow | undefined {
-		return this.#ofTask(place.taskId).find((row) => isAt(row, place));
+	constructor(write: Omit<WriteRow, keyof CheckpointKey | "generation">, generation: number) {
+		this.taskId = keepText(write.taskId);
+		this.idx = write.idx;
+		this.generation = generation;
+		this.channel = write.channel;
+		this.runId = write.runId;
+		this.actor = write.actor;
+		this.type = write.type;
+		this.value = typeof write.value === "number" ? write.value : keepBytes(write.value);
 	}
 
-	*[Symbol.iterator](): Generator<WriteRow> {
-		if (Array.isArray(this.#rows)) yield* this.#rows;
-		else for (const rows of this.#rows.values()) yield* rows;
+	/** How many bytes stand in the row itself. */
+	get bytes(): number {
+		return typeof this.value === "number" ? 0 : this.value.length;
 	}
 
-	/** Adds a write, or puts it in the place of the one with its task, generation and index. */
-	set(write: WriteRow): void {
-		const rows = this.#listOf(write.taskId);
-		const at = rows.findIndex((row) => isAt(row, write));
-		if (at < 0) rows.push(write);
-		else rows[at] = write;
-	}
-
-	delete(place: Place): void {
-		const rows = this.#listOf(place.taskId);
-		const at = rows.findIndex((row) => isAt(row, place));
-		if (at >= 0) rows.splice(at, 1);
-	}
-
-	/** Adds what one task wrote. Answers the values of the writes that were dropped. */
-	put(writes: readonly NewWrite[]): unknown[] {
-		const dropped: unknown[] = [];
-		const before = this.#ofTask(writes[0]?.taskId ?? "");
-		const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
-		for (const write of writes) {
-			const { conflict } = write;
-			const row = inGeneration(write, conflict === "add" ? next : 0);
-			const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
-			const isTaken = isKnown || this.get(row) !== undefined;
-			if (isTaken && conflict !== "replace") dropped.push(write.value);
-			else this.set(row);
-		}
-		return dropped;
-	}
-
-	#ofTask(taskId: string): readonly WriteRow[] {
-		if (!Array.isArray(this.#rows)) return [...(this.#rows.get(taskId) ?? [])];
-		return this.#rows.filter((row) => row.taskId === taskId);
-	}
-
-	/** The list that rows of a task are in, or go to. */
-	#listOf(taskId: string): WriteRow[] {
-		if (Array.isArray(this.#rows)) {
-			if (this.#rows.length < FEW_ROWS) return this.#rows;
-			this.#rows = groupByTask(this.#rows);
-		}
-		const known = this.#rows.get(taskId);
-		if (known !== undefined) return known;
-		const added: WriteRow[] = [];
-		this.#rows.set(taskId, added);
-		return added;
+	toRow(threadId: string, ns: string, id: string): WriteRow {
+		const { taskId, idx, generation, channel, runId, actor, type } = this;
+		const value = typeof this.value === "number" ? this.value : readBytes(this.value);
+		return { threadId, ns, id, taskId, idx, generation, channel, runId, actor, type, value };
 	}
 }
 
-function groupByTask(rows: readonly WriteRow[]): Map<string, WriteRow[]> {
-	const tasks = new Map<string, WriteRow[]>();
-	for (const row of rows) {
-		const known = tasks.get(row.taskId);
-		if (known === undefined) tasks.set(row.taskId, [row]);
-		else known.push(row);
-	}
-	return tasks;
+/** The writes at one checkpoint, by task, index and generation. A list to go on with is answered by all that change it. */
+export type WriteList = KeptWrite[];
+
+export const NO_WRITES: WriteList = [];
+
+export function findWrite(list: WriteList, place: Place): KeptWrite | undefined {
+	const write = list[placeOf(list, place)];
+	return write !== undefined && compareWrites(write, place) === 0 ? write : undefined;
 }
 
-function isAt(row: WriteRow, { taskId, generation, idx }: Place): boolean {
-	return row.idx === idx && row.generation === generation && row.taskId === taskId;
+/** Adds a write, or puts it in the place of the one with its task, index and generation. */
+export function setWrite(list: WriteList, write: KeptWrite): WriteList {
+	const at = placeOf(list, write);
+	return findWrite(list, write) === undefined ? insertAt(list, at, write) : list.with(at, write);
+}
+
+export function deleteWrite(list: WriteList, place: Place): WriteList {
+	return findWrite(list, place) === undefined ? list : removeAt(list, placeOf(list, place));
+}
+
+/** Adds what one task wrote. Answers the values of the writes that were dropped as well. */
+export function putWrites(list: WriteList, writes: readonly NewWrite[]): { list: WriteList; dropped: unknown[] } {
+	const dropped: unknown[] = [];
+	const before = ofTask(list, writes[0]?.taskId ?? "");
+	const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
+	for (const write of writes) {
+		const { conflict } = write;
+		const row = new KeptWrite(write, conflict === "add" ? next : 0);
+		const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
+		const isTaken = isKnown || (conflict !== "replace" && findWrite(list, row) !== undefined);
+		if (isTaken) dropped.push(write.value);
+		else list = setWrite(list, row);
+	}
+	return { list, dropped };
+}
+
+function ofTask(list: WriteList, taskId: string): KeptWrite[] {
+	const start = placeOf(list, { taskId, idx: Number.NEGATIVE_INFINITY, generation: 0 });
+	let end = start;
+	while (list[end]?.taskId === taskId) end++;
+	return list.slice(start, end);
+}
+
+function placeOf(list: WriteList, place: Place): number {
+	return lowerBound(list, (write) => compareWrites(write, place));
+}
+
+function compareWrites(a: Place, b: Place): number {
+	return a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx || a.generation - b.generation;
 }

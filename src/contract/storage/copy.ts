@@ -240,6 +240,24 @@ export function copyRules(test: StorageTest): void {
 		await storage.removeThread("thread");
 		assert.deepEqual(await read("copy"), before);
 	});
+
+	test("COPY-APART: a write that comes later is in one thread only, beside few others or many", async (scene) => {
+		const { storage, putWrites, copy, remove } = scene;
+		for (const count of [1, 15, 16, 17, 40]) {
+			const [source, target] = [`source of ${count}`, `copy of ${count}`];
+			const there = (threadId: string, idx: number) => write("a", "task", idx, { threadId });
+			for (let idx = 0; idx < count; idx++) await putWrites(there(source, idx * 2));
+			await copy(target, { source });
+			const copied = Array.from({ length: count }, (_, idx) => there(target, idx * 2));
+			await putWrites(there(source, 1));
+			await remove({ threadId: source, writes: [there(source, 0)] });
+			assertWrites(await storage.getThreadWrites(target), copied);
+			await putWrites(there(target, 1));
+			const kept = Array.from({ length: count - 1 }, (_, idx) => there(source, idx * 2 + 2));
+			assertWrites(await storage.getThreadWrites(source), [...kept, there(source, 1)]);
+			assertWrites(await storage.getThreadWrites(target), [...copied, there(target, 1)]);
+		}
+	});
 }
 
 /** Three rows and one in a namespace, with writes (one in a blob, one of a row that is not there) and delta bases. */

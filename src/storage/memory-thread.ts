@@ -1,0 +1,164 @@
+import { compareIds } from "./compare-ids.ts";
+import { type KeptBytes, readBytes } from "./kept-bytes.ts";
+import { NO_WRITES, type WriteList } from "./memory-writes.ts";
+import { copyList, findIn, insertAt, lowerBound, removeAt } from "./sorted-list.ts";
+import type { CheckpointRow, DeltaBaseRow, FoundCheckpoint, ThreadRow, WriteRow } from "./storage.ts";
+
+export class MemoryThread {
+	readonly id: string;
+	readonly family: number;
+	readonly createdAt: number;
+	updatedAt: number;
+	stamp: number;
+	/** By ascending name. */
+	namespaces: Namespace[] = [];
+
+	constructor(id: string, family: number, stamp: number, now: number) {
+		this.id = id;
+		this.family = family;
+		this.stamp = stamp;
+		this.createdAt = now;
+		this.updatedAt = now;
+	}
+
+	find(ns: string): Namespace | undefined {
+		return findIn(this.namespaces, ({ name }) => compareIds(name, ns));
+	}
+
+	/** The namespace, which is there from now on. */
+	open(ns: string): Namespace {
+		const at = lowerBound(this.namespaces, ({ name }) => compareIds(name, ns));
+		const known = this.namespaces[at];
+		if (known?.name === ns) return known;
+		const added = new Namespace(this, ns);
+		this.namespaces = insertAt(this.namespaces, at, added);
+		return added;
+	}
+
+	describe(): ThreadRow {
+		const { id: threadId, family, stamp, createdAt, updatedAt } = this;
+		const checkpoints = this.namespaces.reduce((sum, namespace) => sum + namespace.checkpoints, 0);
+		return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head: this.find("")?.newest()?.id };
+	}
+}
+
+export class Namespace {
+	readonly thread: MemoryThread;
+	readonly name: string;
+	/** By ascending id. */
+	slots: Slot[] = [];
+	/** How many slots have one. */
+	checkpoints = 0;
+
+	constructor(thread: MemoryThread, name: string) {
+		this.thread = thread;
+		this.name = name;
+	}
+
+	find(id: string): Slot | undefined {
+		return findIn(this.slots, (slot) => compareIds(slot.id, id));
+	}
+
+	/** The slot with an id, which is there from now on. */
+	open(id: string): Slot {
+		const at = this.placeOf(id);
+		const known = this.slots[at];
+		if (known?.id === id) return known;
+		const added = new Slot(id);
+		this.slots = insertAt(this.slots, at, added);
+		return added;
+	}
+
+	/** The first place whose slot has this id or a greater one. */
+	placeOf(id: string): number {
+		return lowerBound(this.slots, (slot) => compareIds(slot.id, id));
+	}
+
+	newest(): Slot | undefined {
+		return this.slots.findLast(({ checkpoint }) => checkpoint !== undefined);
+	}
+
+	setCheckpoint(slot: Slot, checkpoint: KeptCheckpoint): void {
+		if (slot.checkpoint === undefined) this.checkpoints++;
+		slot.checkpoint = checkpoint;
+	}
+
+	/** Takes a slot out, with all that is in it. */
+	remove(slot: Slot): void {
+		if (slot.checkpoint !== undefined) this.checkpoints--;
+		this.slots = removeAt(this.slots, this.placeOf(slot.id));
+	}
+
+	/** The checkpoint of a slot that has one. */
+	read(slot: Slot): FoundCheckpoint {
+		const { id: threadId, stamp } = this.thread;
+		const { parentId, runId, source, step, head } = slot.checkpoint as KeptCheckpoint;
+		return { threadId, ns: this.name, id: slot.id, parentId, runId, source, step, head: readBytes(head), stamp };
+	}
+
+	readWrites(slot: Slot): WriteRow[] {
+		return slot.writes.map((write) => write.toRow(this.thread.id, this.name, slot.id));
+	}
+
+	readDeltaBases({ id, deltaBases }: Slot): DeltaBaseRow[] {
+		const { thread, name: ns } = this;
+		return [...(deltaBases ?? [])].map(([channel, data]) => ({
+			threadId: thread.id,
+			ns,
+			id,
+			channel,
+			data: readBytes(data),
+		}));
+	}
+}
+
+/** What is kept under one checkpoint id. Writes and delta bases may be there without the checkpoint. */
+export class Slot {
+	readonly id: string;
+	checkpoint: KeptCheckpoint | undefined;
+	writes: WriteList = NO_WRITES;
+	/** By channel. */
+	deltaBases: Map<string, KeptBytes> | undefined;
+
+	constructor(id: string) {
+		this.id = id;
+	}
+
+	setDeltaBase(channel: string, data: KeptBytes): void {
+		this.deltaBases ??= new Map();
+		this.deltaBases.set(channel, data);
+	}
+
+	/** Takes over what is in another slot, but its checkpoint. */
+	copyFrom({ writes, deltaBases }: Slot): void {
+		this.writes = copyList(writes);
+		this.deltaBases = deltaBases && new Map(deltaBases);
+	}
+
+	get isEmpty(): boolean {
+		return this.checkpoint === undefined && this.writes.length === 0 && this.deltaBases === undefined;
+	}
+}
+
+/** A checkpoint, but for its key. */
+export class KeptCheckpoint {
+	readonly parentId: string | undefined;
+	readonly runId: string | undefined;
+	readonly source: string | undefined;
+	readonly step: number | undefined;
+	readonly head: KeptBytes;
+
+	constructor({ runId, source, step }: CheckpointLabels, parentId: string | undefined, head: KeptBytes) {
+		this.parentId = parentId;
+		this.runId = runId;
+		this.source = source;
+		this.step = step;
+		this.head = head;
+	}
+
+	withParent(parentId: string | undefined): KeptCheckpoint {
+		return parentId === this.parentId ? this : new KeptCheckpoint(this, parentId, this.head);
+	}
+}
+
+type CheckpointLabels = Pick<CheckpointRow, "runId" | "source" | "step">;
