@@ -39,8 +39,10 @@ export class SqliteConnection {
 	#db: SqliteDatabase | undefined;
 	#session: SqliteSession | undefined;
 	#file: FileIdentity | undefined;
-	readonly #waiting: Change[] = [];
+	#waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
+	/** Whether all that waits will be committed at the end of this tick. */
+	#isDue = false;
 	#isClosed = false;
 	#isOver = false;
 
@@ -49,9 +51,10 @@ export class SqliteConnection {
 		this.#busyTimeout = busyTimeout;
 	}
 
-	/** Runs a read. Several statements see the same snapshot. */
+	/** Runs a read. Several statements see the same snapshot, with all changes that were asked for before. */
 	async read<T>(work: Work<T>): Promise<T> {
 		this.#checkOpen();
+		if (!this.#source.isShared) this.#commitWaiting();
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
@@ -62,20 +65,32 @@ export class SqliteConnection {
 		}
 	}
 
-	/** Runs a change as one transaction, or as part of the one that the application has open on its own database. */
-	async change<T>(work: Work<T>): Promise<T> {
+	/**
+	 * Runs a change as one transaction, or as part of the one that the application has open on its own database. It is
+	 * committed with all others of the same tick.
+	 *
+	 * @param canWait whether the turn of the event loop may end first, unless another change or a read comes before
+	 */
+	async change<T>(work: Work<T>, canWait = false): Promise<T> {
 		this.checkWritable();
 		if (this.#db?.inTransaction) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
 			const done = resolve as (result: unknown) => void;
 			this.#waiting.push({ work, since: performance.now(), resolve: done, reject });
-			this.#flushing ??= this.#flush();
+			const { isShared, waitsForDisk } = this.#source;
+			// By the end of a turn the application may be in a transaction of its own.
+			if ((canWait || waitsForDisk) && !isShared) this.#flushing ??= this.#flush();
+			else if (!this.#isDue) {
+				this.#isDue = true;
+				queueMicrotask(() => this.#commitAtOnce());
+			}
 		});
 	}
 
 	/** Runs a single statement, or what can't be part of a transaction. */
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
+		if (!this.#source.isShared) this.#commitWaiting();
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
@@ -89,6 +104,7 @@ export class SqliteConnection {
 	/** Runs what puts another file in the place of this one, while it is not open. */
 	async replace<T>(work: () => T): Promise<T> {
 		this.checkWritable();
+		this.#commitAtOnce();
 		await this.#flushing;
 		this.#letGo();
 		this.#file = undefined;
@@ -102,6 +118,7 @@ export class SqliteConnection {
 	/** Waits for changes that were accepted. Idempotent. */
 	async close(): Promise<void> {
 		this.#isClosed = true;
+		this.#commitAtOnce();
 		await this.#flushing;
 		this.#isOver = true;
 		this.#letGo();
@@ -114,23 +131,33 @@ export class SqliteConnection {
 		if (!this.#source.isShared) db?.close();
 	}
 
-	/**
-	 * Lets all changes of this turn of the event loop come together first: a graph whose nodes do not wait for anything
-	 * makes several. A database of the application's own may be in a transaction of its own by then, so there it is the tick.
-	 */
 	async #flush(): Promise<void> {
-		await (this.#source.isShared ? undefined : nextTurn());
-		for (let attempt = 0; this.#waiting.length > 0; ) {
-			const group = this.#waiting.splice(0, MOST_TOGETHER);
-			const left = this.#commit(group);
-			if (left === undefined) {
-				attempt = 0;
-				continue;
-			}
-			this.#waiting.unshift(...left.changes.filter((change) => !this.#giveUp(change, left.error)));
-			await pause(attempt++);
+		await nextTurn();
+		for (let attempt = 0; this.#waiting.length > 0; attempt++) {
+			const before = this.#waiting.length;
+			const busy = this.#commitWaiting();
+			if (busy === undefined) break;
+			if (this.#waiting.length < before) attempt = 0;
+			this.#waiting = this.#waiting.filter((change) => !this.#giveUp(change, busy));
+			await pause(attempt);
 		}
 		this.#flushing = undefined;
+	}
+
+	#commitAtOnce(): void {
+		this.#isDue = false;
+		if (this.#commitWaiting() !== undefined) this.#flushing ??= this.#flush();
+	}
+
+	/** Answers why some of the changes still have to wait, if they do. */
+	#commitWaiting(): unknown {
+		while (this.#waiting.length > 0) {
+			const left = this.#commit(this.#waiting.splice(0, MOST_TOGETHER));
+			if (left === undefined) continue;
+			this.#waiting.unshift(...left.changes);
+			return left.error;
+		}
+		return undefined;
 	}
 
 	/** Answers the changes that have to wait, and why. */

@@ -40,7 +40,7 @@ export function readOnlySource(path: string): SqliteSource {
 		return live ?? openCopy(path);
 	};
 	const isStale = () => copied !== undefined && copied !== versionOf(path);
-	return { name: path, isShared: false, isReadOnly: true, open, isStale };
+	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
 }
 
 function isInUse(path: string): boolean {

@@ -21,6 +21,8 @@ export interface SqliteSource {
 	/** It belongs to the application, which has its own settings and will also close it. */
 	readonly isShared: boolean;
 	readonly isReadOnly: boolean;
+	/** Whether a commit takes so long that others are worth waiting for. */
+	readonly waitsForDisk: boolean;
 	open(): SqliteDatabase;
 	/** Whether the database should be opened anew. */
 	isStale?(): boolean;
@@ -29,34 +31,36 @@ export interface SqliteSource {
 /** A file, or `":memory:"`. */
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
 	const isFile = path !== ":memory:" && path !== "";
+	const waitsForDisk = durability === "power";
 	const walCheck = isFile ? new WalCheck(path) : undefined;
 	const open = () => {
 		if (isFile) finishRepair(path);
 		walCheck?.check();
-		return configure(openDatabase(path), path, durability);
+		return configure(openDatabase(path), path, waitsForDisk);
 	};
 	return {
 		name: path,
 		path: isFile ? path : undefined,
 		isShared: false,
 		isReadOnly: false,
+		waitsForDisk,
 		open,
 	};
 }
 
 /** Readers and a writer beside each other. */
-function configure(db: SqliteDatabase, name: string, durability: Durability): SqliteDatabase {
+function configure(db: SqliteDatabase, name: string, waitsForDisk: boolean): SqliteDatabase {
 	try {
 		// What is not ours stays as it is.
 		checkFormat(db, name, false);
 		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
 		db.pragma("auto_vacuum = INCREMENTAL");
 		db.pragma("journal_mode = WAL");
-		db.pragma(`synchronous = ${durability === "power" ? "FULL" : "NORMAL"}`);
+		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
 		// A checkpoint of the log writes each page once, however often it changed: a longer log, half the work.
 		db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`);
 		// On macOS an fsync alone does not reach the disk.
-		if (durability === "power") db.pragma("fullfsync = ON");
+		if (waitsForDisk) db.pragma("fullfsync = ON");
 		return db;
 	} catch (error) {
 		db.close();
@@ -66,5 +70,5 @@ function configure(db: SqliteDatabase, name: string, durability: Durability): Sq
 
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
-	return { name: db.name, isShared: true, isReadOnly: false, open: () => db };
+	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: () => db };
 }

@@ -265,6 +265,8 @@ export class SqliteStorage implements Storage {
 	}
 
 	put(batch: PutBatch): Promise<PutResult | undefined> {
+		// Of a hundred tasks that end one after the other each has its own writes, and the next checkpoint comes soon.
+		const canWait = batch.checkpoint === undefined;
 		return this.#connection.change((session) => {
 			const { threadId, fresh, now, checkpoint } = batch;
 			const found = session.findKnown(threadId) ?? findThread(session, threadId);
@@ -285,7 +287,7 @@ export class SqliteStorage implements Storage {
 			if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
 			session.remember(thread, added);
 			return { family: thread.family, stamp: thread.stamp, replaced };
-		});
+		}, canWait);
 	}
 
 	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
