@@ -23,6 +23,8 @@ const INITIAL_BYTES = 8192;
 const MOST_KEPT_BYTES = 64 * 1024;
 /** Room that a buffer has when it grows for a large value, and that a value may leave unused, as shares of them. */
 const SLACK = 1 / 8;
+/** The same where the better part of a value is copied: as a rule, little is left to be written. */
+const SLACK_AFTER_COPY = 1 / 64;
 const MOST_SLACK = 1 / 4;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
@@ -228,7 +230,7 @@ export class Encoder {
 		const home = this.#runHome?.deref();
 		if (home === undefined) return;
 		const length = this.#runEnd - this.#runStart;
-		this.#reserve(length);
+		this.#reserve(length, SLACK_AFTER_COPY);
 		this.#bytes.set(home.subarray(this.#runStart, this.#runEnd), this.#at);
 		this.#at += length;
 		this.#runHome = undefined;
@@ -636,10 +638,10 @@ export class Encoder {
 		this.#bytes[this.#at++] = value;
 	}
 
-	#reserve(bytes: number): void {
+	#reserve(bytes: number, slack = SLACK): void {
 		if (this.#at + bytes <= this.#bytes.length) return;
 		const needed = this.#at + bytes;
-		const grown = allocate(Math.max(this.#bytes.length * 2, Math.ceil(needed * (1 + SLACK))));
+		const grown = allocate(Math.max(this.#bytes.length * 2, Math.ceil(needed * (1 + slack))));
 		grown.set(this.#bytes.subarray(0, this.#at));
 		this.#writeTo(grown);
 	}
