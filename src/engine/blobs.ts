@@ -65,7 +65,8 @@ export class Blobs {
 			if (blob === undefined) continue;
 			known.set(id, blob);
 			found.set(id, blob);
-			this.#recent.set(id, blob, blob.bytes.length);
+			const isAtHand = this.#storage.isInMemory && blob.patches === 0;
+			if (!isAtHand) this.#recent.set(id, blob, blob.bytes.length);
 		}
 		return found;
 	}

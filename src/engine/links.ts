@@ -1,32 +1,84 @@
 import { compareIds } from "../storage/compare-ids.ts";
-import type { PathCheckpoint } from "./attribution.ts";
+import { type KeptBytes, keepBytes, readBytes } from "../storage/kept-bytes.ts";
+import type { WriteRow } from "../storage/storage.ts";
 import { Lru } from "./lru.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
-/** One checkpoint's part in the history of a channel, for one of its children. */
-export interface Link {
+/** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */
+export interface Place {
 	readonly id: string;
+	readonly newerId: string | undefined;
+}
+
+/** A past write as it is remembered. */
+export class KeptPast {
+	readonly #taskId: string;
+	readonly #type: string | undefined;
+	readonly #value: number | KeptBytes;
+
+	constructor({ taskId, type, value }: WriteRow) {
+		this.#taskId = taskId;
+		this.#type = type;
+		this.#value = typeof value === "number" ? value : keepBytes(value);
+	}
+
+	get bytes(): number {
+		return typeof this.#value === "number" ? 0 : this.#value.length;
+	}
+
+	read(): PastWrite {
+		const value = this.#value;
+		return {
+			taskId: this.#taskId,
+			cell: typeof value === "number" ? value : { type: this.#type, bytes: readBytes(value) },
+		};
+	}
+}
+
+/** What a link says. */
+export interface LinkContent {
 	/** Its own writes, and those at its parent that made it, oldest first. */
-	readonly own: readonly PastWrite[];
-	readonly before: readonly PastWrite[];
+	readonly own: readonly KeptPast[];
+	readonly before: readonly KeptPast[];
 	/** What is known of all that came earlier, if the history ends here. */
 	readonly start: RawHistory | undefined;
 	/** Where it goes on otherwise. */
-	readonly next: NextLink | undefined;
-	/** The checkpoints whose rows, writes or children it was made from. */
-	readonly dependsOn: readonly string[];
+	readonly next: Place | undefined;
 }
 
-export interface NextLink {
+/** One checkpoint's part in the history of a channel, for one of its children. There may be very many. */
+export class Link implements Place, LinkContent {
 	readonly id: string;
-	/** The checkpoint on the way from there to where the history is asked for. */
-	readonly newer: PathCheckpoint | undefined;
-	/** Found before, and perhaps outdated since. */
-	known?: Link;
+	readonly newerId: string | undefined;
+	readonly own: readonly KeptPast[];
+	readonly before: readonly KeptPast[];
+	readonly start: RawHistory | undefined;
+	readonly #nextId: string | undefined;
+	readonly #nextNewerId: string | undefined;
+	/** The link where it goes on, as it was found before. */
+	nextLink: Link | undefined;
+	/** Whether something changed at a checkpoint that it was made from. */
+	isOutdated = false;
+
+	constructor({ id, newerId }: Place, { own, before, start, next }: LinkContent) {
+		this.id = id;
+		this.newerId = newerId;
+		this.own = own.length === 0 ? NO_WRITES : own;
+		this.before = before.length === 0 ? NO_WRITES : before;
+		this.start = start;
+		this.#nextId = next?.id;
+		this.#nextNewerId = next?.newerId;
+	}
+
+	get next(): Place | undefined {
+		return this.#nextId === undefined ? undefined : { id: this.#nextId, newerId: this.#nextNewerId };
+	}
 }
+
+const NO_WRITES: readonly KeptPast[] = [];
 
 /** What a link without any writes takes in memory, about. */
-const LINK_BYTES = 400;
+const LINK_BYTES = 250;
 /** Stands for writes whose checkpoint has no row. */
 export const ORPHANS = "";
 
@@ -93,46 +145,30 @@ export class ThreadLinks {
 	bytes = 0;
 	/** Counts changes: what was read before one may not be kept after it. */
 	changes = 0;
-	readonly #links = new Map<string, Link>();
-	readonly #outdated = new WeakSet<Link>();
-	readonly #dependents = new Map<string, Set<string>>();
+	/** By namespace, then by channel. */
+	readonly #channels = new Map<string, Map<string, ChannelLinks>>();
 
 	constructor(epoch: number) {
 		this.epoch = epoch;
 	}
 
-	find(ns: string, channel: string, { id, newer, known }: NextLink): Link | undefined {
-		if (known !== undefined && !this.#outdated.has(known)) return known;
-		return this.#links.get(keyOf(ns, channel, newer?.id ?? "", id));
+	find(ns: string, channel: string, place: Place): Link | undefined {
+		return this.#channels.get(ns)?.get(channel)?.find(place);
 	}
 
-	add(ns: string, channel: string, newer: PathCheckpoint | undefined, link: Link): void {
-		const key = keyOf(ns, channel, newer?.id ?? "", link.id);
-		this.#links.set(key, link);
-		for (const write of [...link.own, ...link.before])
-			if (typeof write.cell === "object") this.bytes += write.cell.bytes.length;
+	/** @param dependsOn the checkpoints whose rows, writes or children it was made from */
+	add(ns: string, channel: string, link: Link, dependsOn: readonly string[]): void {
+		const channels = getOrAdd(this.#channels, ns, () => new Map<string, ChannelLinks>());
+		getOrAdd(channels, channel, () => new ChannelLinks()).add(link, dependsOn);
 		this.bytes += LINK_BYTES;
-		for (const id of link.dependsOn) {
-			const place = keyOf(ns, id);
-			const dependents = this.#dependents.get(place);
-			if (dependents === undefined) this.#dependents.set(place, new Set([key]));
-			else dependents.add(key);
-		}
+		for (const { bytes } of [...link.own, ...link.before]) this.bytes += bytes;
 	}
 
 	change(ns: string, ids: readonly (string | undefined)[], orphanAt: string | undefined): void {
 		this.changes++;
-		for (const id of ids) {
-			if (id === undefined) continue;
-			const place = keyOf(ns, id);
-			for (const key of this.#dependents.get(place) ?? []) this.#remove(key);
-			this.#dependents.delete(place);
-		}
-		if (orphanAt === undefined) return;
-		// Only a checkpoint without a parent looks for writes without a row, and only for older ones.
-		for (const key of this.#dependents.get(keyOf(ns, ORPHANS)) ?? []) {
-			const link = this.#links.get(key);
-			if (link !== undefined && compareIds(orphanAt, link.id) < 0) this.#remove(key);
+		for (const links of this.#channels.get(ns)?.values() ?? []) {
+			for (const id of ids) if (id !== undefined) links.change(id);
+			if (orphanAt !== undefined) links.changeOrphans(orphanAt);
 		}
 	}
 
@@ -140,16 +176,49 @@ export class ThreadLinks {
 	end(): void {
 		this.changes++;
 	}
+}
 
-	#remove(key: string): void {
-		const link = this.#links.get(key);
-		if (link === undefined) return;
-		this.#outdated.add(link);
-		this.#links.delete(key);
+const NO_LINKS: Link[] = [];
+
+/** The links of one channel. */
+class ChannelLinks {
+	/** By checkpoint: the links that were made from it, its own among them. */
+	readonly #dependents = new Map<string, Link[]>();
+
+	find({ id, newerId }: Place): Link | undefined {
+		const isIt = (link: Link) => link.id === id && link.newerId === newerId && !link.isOutdated;
+		return this.#dependents.get(id)?.find(isIt);
+	}
+
+	add(link: Link, dependsOn: readonly string[]): void {
+		const older = this.find(link);
+		if (older !== undefined) older.isOutdated = true;
+		for (const id of dependsOn) {
+			const others = (this.#dependents.get(id) ?? []).filter(({ isOutdated }) => !isOutdated);
+			// Unlike one that is pushed to, this list has no room to spare.
+			this.#dependents.set(id, others.concat(link));
+		}
+	}
+
+	change(id: string): void {
+		const links = this.#dependents.get(id);
+		if (links === undefined) return;
+		for (const link of links) link.isOutdated = true;
+		// Others are likely to come: to delete it now would leave a gap in the map.
+		this.#dependents.set(id, NO_LINKS);
+	}
+
+	/** Only a checkpoint without a parent looks for writes without a row, and only for older ones. */
+	changeOrphans(orphanAt: string): void {
+		for (const link of this.#dependents.get(ORPHANS) ?? [])
+			if (compareIds(orphanAt, link.id) < 0) link.isOutdated = true;
 	}
 }
 
-/** Unique for its parts: the lengths keep them apart. */
-function keyOf(...parts: string[]): string {
-	return parts.map((part) => `${part.length}:${part}`).join("");
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+	const known = map.get(key);
+	if (known !== undefined) return known;
+	const made = make();
+	map.set(key, made);
+	return made;
 }

@@ -3,10 +3,10 @@ import type { CheckpointKey, FoundCheckpoint, PathReading, Storage, WriteRow } f
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
 import type { Engine } from "./engine.ts";
 import type { Head } from "./head.ts";
-import { type Link, type NextLink, ORPHANS, type ThreadLinks } from "./links.ts";
+import { KeptPast, Link, ORPHANS, type Place, type ThreadLinks } from "./links.ts";
 import { pathCheckpoint } from "./origin.ts";
 import { type PastWrite, type RawHistory, unpackHistory } from "./raw-history.ts";
-import { cacheKey, groupWrites, unpackRow, writeCell } from "./rows.ts";
+import { cacheKey, groupWrites, unpackRow } from "./rows.ts";
 
 /** Rows of a path that are read at a time. */
 const FIRST_PAGE = 8;
@@ -31,16 +31,16 @@ export async function walk(
 	const { bytes } = links;
 	const histories = new Map<string, RawHistory>();
 	for (const channel of channels) {
+		const find = async (place: Place | undefined) =>
+			place && (links.find(ns, channel, place) ?? (await makeLink(steps, channel, place)));
 		const path: Link[] = [];
 		const visited = new Set<string>();
-		let next: NextLink | undefined = { id: key.id, newer: undefined };
-		while (next !== undefined && !visited.has(next.id)) {
-			const link: Link | undefined = links.find(ns, channel, next) ?? (await makeLink(steps, channel, next));
-			if (link === undefined) break;
-			next.known = link;
+		let link = await find({ id: key.id, newerId: undefined });
+		while (link !== undefined && !visited.has(link.id)) {
 			visited.add(link.id);
 			path.push(link);
-			next = link.next;
+			if (link.nextLink === undefined || link.nextLink.isOutdated) link.nextLink = await find(link.next);
+			link = link.nextLink;
 		}
 		histories.set(channel, join(path, options.withoutOwn === true));
 	}
@@ -91,42 +91,44 @@ function join(path: readonly Link[], withoutOwn: boolean): RawHistory {
 	const writes: PastWrite[] = start === undefined ? [] : [...start.writes];
 	for (let i = path.length - 1; i >= 0; i--) {
 		const { before, own } = path[i] as Link;
-		for (const write of before) writes.push(write);
-		if (i > 0 || !withoutOwn) for (const write of own) writes.push(write);
+		for (const write of before) writes.push(write.read());
+		if (i > 0 || !withoutOwn) for (const write of own) writes.push(write.read());
 	}
 	return { seed: start?.seed, writes };
 }
 
-async function makeLink(steps: Steps, channel: string, { id, newer }: NextLink): Promise<Link | undefined> {
+async function makeLink(steps: Steps, channel: string, place: Place): Promise<Link | undefined> {
+	const { id, newerId } = place;
+	const newer = await steps.get(newerId);
 	const step = await steps.get(id);
 	if (step === undefined) return undefined;
 	const { checkpoint } = step;
-	const own = attributeOwnWrites({ checkpoint, child: newer, channel, writes: step.writes });
-	const dependsOn = [id];
-	if (newer !== undefined) dependsOn.push(newer.id);
-	const finish = (before: readonly WriteRow[], start: RawHistory | undefined, next?: NextLink) => {
-		const link = { id, own: own.map(toPast), before: before.map(toPast), start, next, dependsOn };
-		steps.keep(channel, newer, link);
+	const own = attributeOwnWrites({ checkpoint, child: newer?.checkpoint, channel, writes: step.writes });
+	const dependsOn = new Set([id]);
+	if (newerId !== undefined) dependsOn.add(newerId);
+	const finish = (before: readonly WriteRow[], start: RawHistory | undefined, next?: Place) => {
+		const link = new Link(place, { own: own.map(keepPast), before: before.map(keepPast), start, next });
+		steps.keep(channel, link, [...dependsOn]);
 		return link;
 	};
 	const recorded = step.bases.get(channel);
 	if (recorded !== undefined) return finish([], recorded);
 	const { copyOf } = step.head.origin ?? {};
 	if (copyOf !== undefined) {
-		dependsOn.push(copyOf);
-		if ((await steps.get(copyOf)) !== undefined) return finish([], undefined, { id: copyOf, newer });
+		dependsOn.add(copyOf);
+		if ((await steps.get(copyOf)) !== undefined) return finish([], undefined, { id: copyOf, newerId });
 	}
 	const parent = await steps.get(step.row.parentId);
 	if (parent === undefined) {
-		dependsOn.push(ORPHANS);
+		dependsOn.add(ORPHANS);
 		return finish(attributeOrphans({ root: checkpoint, channel, writes: await steps.getOrphans(step) }), undefined);
 	}
 	// A run may begin by filing once more, under the checkpoint that it starts with, what was pending at its parent.
 	const grandparent = parent.row.source === "loop" ? undefined : await steps.get(parent.row.parentId);
 	const inherited = new Set(grandparent?.writes.map(({ taskId }) => taskId));
 	const siblings = parent.children.filter((child) => child.id !== id);
-	dependsOn.push(parent.row.id);
-	if (grandparent !== undefined) dependsOn.push(grandparent.row.id);
+	dependsOn.add(parent.row.id);
+	if (grandparent !== undefined) dependsOn.add(grandparent.row.id);
 	const { writes } = parent;
 	const before = attributeWrites({
 		parent: parent.checkpoint,
@@ -139,11 +141,11 @@ async function makeLink(steps: Steps, channel: string, { id, newer }: NextLink):
 	});
 	const seed = parent.head.manifest.get(channel);
 	if (seed !== undefined) return finish(before, { seed, writes: [] });
-	return finish(before, undefined, { id: parent.row.id, newer: checkpoint });
+	return finish(before, undefined, { id: parent.row.id, newerId: id });
 }
 
-function toPast(write: WriteRow): PastWrite {
-	return { taskId: write.taskId, cell: writeCell(write) };
+function keepPast(write: WriteRow): KeptPast {
+	return new KeptPast(write);
 }
 
 /** A checkpoint on the way to the ancestors. */
@@ -179,8 +181,9 @@ class Steps {
 	}
 
 	/** Remembers a link, unless something may have changed since its steps were read. */
-	keep(channel: string, newer: PathCheckpoint | undefined, link: Link): void {
-		if (this.#links.changes === this.#changes) this.#links.add(this.#key.ns, channel, newer, link);
+	keep(channel: string, link: Link, dependsOn: readonly string[]): void {
+		if (this.#links.changes === this.#changes) this.#links.add(this.#key.ns, channel, link, dependsOn);
+		else link.isOutdated = true;
 	}
 
 	async get(id: string | undefined): Promise<Step | undefined> {

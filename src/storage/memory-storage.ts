@@ -46,6 +46,7 @@ class KeptBlob {
 
 /** Everything in maps and sorted lists. Lives and dies with the process. */
 export class MemoryStorage implements Storage {
+	readonly isInMemory = true;
 	readonly #threads = new Map<string, MemoryThread>();
 	readonly #blobs = new Map<number, KeptBlob>();
 	#nextId = 1;

@@ -245,6 +245,9 @@ export interface StorageDamage {
  * - Nothing is thrown synchronously.
  */
 export interface Storage {
+	/** Whether rows are in the memory of this process, so that nothing is gained by keeping whole ones elsewhere as well. */
+	readonly isInMemory?: boolean;
+
 	/** Numbers never handed out before, by this or any other process: the first of `count` in a row. */
 	reserveIds(count: number): Promise<number>;
 

@@ -9,7 +9,7 @@ const REMOVAL = { threadId: "thread", stamp: 0, newStamp: 1, checkpoints: [], wr
 const COPY = { source: "thread", stamp: 0, target: "copy", fresh: 1, now: 1, checkpoints: undefined, deltaBases: [] };
 
 /** Every call of a storage but close. */
-const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promise<unknown>> = {
+const CALLS: Record<Exclude<keyof Storage, "close" | "isInMemory">, (storage: Storage) => Promise<unknown>> = {
 	reserveIds: (storage) => storage.reserveIds(1),
 	getEpoch: (storage) => storage.getEpoch(),
 	getCheckpoint: (storage) => storage.getCheckpoint(key("a")),
