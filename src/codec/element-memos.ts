@@ -19,6 +19,8 @@ export class ElementMemos {
 	readonly #used: Memo[] = [];
 	readonly #usedTwice: Memo[] = [];
 	readonly #made: Memo[] = [];
+	/** What is part of a memo, or was. */
+	readonly #noted = new WeakSet<object>();
 	#pass = 0;
 
 	/** Begins with a value. */
@@ -89,7 +91,7 @@ export class ElementMemos {
 		const shared = new Set(this.#usedTwice);
 		const others = written();
 		if (!this.#wereTogether()) this.#findShared(others, shared);
-		else for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
+		else if (this.#hasNoted(others)) for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
 		for (const { member } of shared) this.#known.set(member, "never");
 		return shared.size === 0;
 	}
@@ -98,7 +100,10 @@ export class ElementMemos {
 	end(bytes: Uint8Array): void {
 		if (this.#used.length === 0 && this.#made.length === 0) return;
 		const home = new WeakRef(bytes);
-		for (const memo of this.#made) this.#known.set(memo.member, memo);
+		for (const memo of this.#made) {
+			this.#known.set(memo.member, memo);
+			for (const object of memo.objects()) this.#noted.add(object);
+		}
 		for (const memos of [this.#used, this.#made])
 			for (const memo of memos) {
 				memo.pass = this.#pass;
@@ -112,6 +117,11 @@ export class ElementMemos {
 	#wereTogether(): boolean {
 		const pass = this.#used[0]?.pass;
 		return this.#used.every((memo) => memo.pass === pass);
+	}
+
+	#hasNoted(objects: ReadonlySet<object>): boolean {
+		for (const object of objects) if (this.#noted.has(object)) return true;
+		return false;
 	}
 
 	#findShared(written: ReadonlySet<object>, shared: Set<Memo>): void {

@@ -26,6 +26,10 @@ const SLACK = 1 / 8;
 /** The same where the better part of a value is copied: as a rule, little is left to be written. */
 const SLACK_AFTER_COPY = 1 / 64;
 const MOST_SLACK = 1 / 4;
+/** A list of fewer bytes is copied as quickly as it is continued. */
+const WORTH_CONTINUING = 4096;
+/** Room for what comes next that a list gets when it has grown once, as a share of it. */
+const ROOM_TO_GROW = 1 / 32;
 /** Below this length a loop over char codes beats a native call. */
 const SHORT_STRING = 24;
 
@@ -77,6 +81,12 @@ export class Encoder {
 	#runHome: WeakRef<Uint8Array> | undefined;
 	#runStart = 0;
 	#runEnd = 0;
+	/** Whether the value is an older one with something after it. */
+	#isContinued = false;
+	/** How much of a buffer with room to grow is taken. The next value goes on from there, if it begins with all of that. */
+	readonly #taken = new WeakMap<ArrayBufferLike, number>();
+	/** The encoder's own buffer, while it writes into one that a value goes on in. */
+	#ownBytes: Uint8Array | undefined;
 	/** Notes what the bytes of the member being written depend on. */
 	#recorder: Recorder | undefined;
 	readonly #classes: ClassRegistry;
@@ -107,6 +117,7 @@ export class Encoder {
 			this.#numbers = undefined;
 			this.#runHome = undefined;
 			this.#forgetSeen();
+			this.#leaveValue();
 			if (this.#bytes.length > MOST_KEPT_BYTES) this.#writeTo(allocate(INITIAL_BYTES));
 		}
 	}
@@ -157,10 +168,13 @@ export class Encoder {
 			}
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#writeRun();
-		this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+		// An older value has the same, and keeps it: one with references is written again.
+		if (this.#ownBytes === undefined) this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
 	#start(): void {
+		this.#leaveValue();
+		this.#isContinued = false;
 		this.#reserve(16);
 		this.#at = 1;
 		this.#count = 0;
@@ -221,6 +235,7 @@ export class Encoder {
 
 	#takeBytes(): Uint8Array {
 		const length = this.#at;
+		if (this.#isContinued) return this.#takeContinued(length);
 		const room = this.#bytes.length;
 		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return copyOf(this.#bytes, length);
 		return new Uint8Array(this.#bytes.buffer, this.#bytes.byteOffset, length);
@@ -230,10 +245,41 @@ export class Encoder {
 		const home = this.#runHome?.deref();
 		if (home === undefined) return;
 		const length = this.#runEnd - this.#runStart;
+		this.#runHome = undefined;
+		// The first element comes after the byte of the layout.
+		if (this.#at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
+			this.#isContinued = true;
+			if (this.#taken.get(home.buffer) === home.length) return this.#goOnIn(home);
+		}
 		this.#reserve(length, SLACK_AFTER_COPY);
 		this.#bytes.set(home.subarray(this.#runStart, this.#runEnd), this.#at);
 		this.#at += length;
-		this.#runHome = undefined;
+	}
+
+	/** Writes what follows right after an older value, which is then the beginning of both. */
+	#goOnIn(older: Uint8Array): void {
+		this.#ownBytes = this.#bytes;
+		this.#writeTo(typeof Buffer === "undefined" ? new Uint8Array(older.buffer) : Buffer.from(older.buffer));
+		this.#at = older.length;
+	}
+
+	#takeContinued(length: number): Uint8Array {
+		let bytes = this.#bytes;
+		if (this.#ownBytes === undefined || bytes.length > this.#roomFor(length)) {
+			bytes = allocate(this.#roomFor(length));
+			bytes.set(this.#bytes.subarray(0, length));
+		}
+		this.#taken.set(bytes.buffer, length);
+		return new Uint8Array(bytes.buffer, 0, length);
+	}
+
+	#roomFor(length: number): number {
+		return Math.ceil(length * (1 + ROOM_TO_GROW));
+	}
+
+	#leaveValue(): void {
+		if (this.#ownBytes !== undefined) this.#writeTo(this.#ownBytes);
+		this.#ownBytes = undefined;
 	}
 
 	#write(value: unknown): void {

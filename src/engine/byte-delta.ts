@@ -328,6 +328,7 @@ function matches(
 
 function commonPrefix(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number): number {
 	const limit = Math.min(a.length - aStart, b.length - bStart);
+	if (a.buffer === b.buffer && a.byteOffset + aStart === b.byteOffset + bStart) return Math.max(0, limit);
 	let length = 0;
 	while (length + STRIDE <= limit && equalBytes(a, aStart + length, b, bStart + length, STRIDE)) length += STRIDE;
 	while (length < limit && a[aStart + length] === b[bStart + length]) length++;

@@ -89,3 +89,37 @@ export const remembersNothingOld = fc.property(
 		}
 	},
 );
+
+/** Long enough for a list to be gone on with where it ends, instead of being copied. */
+const LONG_TEXT = "text ".repeat(60);
+
+const longMessages = Array.from(
+	{ length: 24 },
+	(_, i) => new HumanMessage({ id: `${i}`, content: `${i} ${LONG_TEXT}` }),
+);
+
+/**
+ * Branches of one long conversation, which grow in turns, each with the bytes of a codec that has seen nothing. What was
+ * encoded before stays what it was, also where a later value goes on in the same memory.
+ */
+export const leavesOlderBytesAlone = fc.property(
+	fc.array(fc.tuple(fc.nat({ max: 3 }), mutation), { minLength: 1, maxLength: 24 }),
+	(steps) => {
+		const codec = new DeltaCodec({ classes: CLASSES });
+		const start = codec.decode(codec.encode(longMessages)) as unknown[];
+		const branches = [start, [...start], start.slice(0, 20), [{ ...start }, ...start]];
+		const kept: [bytes: Uint8Array, copy: Uint8Array][] = [];
+		for (const [which, change] of steps) {
+			const list = branches[which] as unknown[];
+			const { bytes } = codec.encode(list);
+			kept.push([bytes, new DeltaCodec({ classes: CLASSES }).encode(list).bytes]);
+			for (const [bytes, copy] of kept) assert.ok(Buffer.compare(bytes, copy) === 0, "other bytes than it should have");
+			// Most of the time it grows.
+			if (change[0] < 5) apply(list, change);
+			else {
+				const member = { content: change[0] < 10 ? "short" : LONG_TEXT, [`key ${change[1] % 3}`]: change[3] };
+				list.push(...(change[0] < 8 ? [member, { member }] : [member]));
+			}
+		}
+	},
+);
