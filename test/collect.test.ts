@@ -1,6 +1,8 @@
 import { uuid6 } from "@langchain/langgraph-checkpoint";
 import { DeltaSaver } from "../src/index.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
+import { fileSource } from "../src/storage/sqlite-source.ts";
+import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import type { FoundCheckpoint, ScanQuery, ThreadRow } from "../src/storage/storage.ts";
 
 /** Lets somebody else act at a moment of a clean-up. */
@@ -77,4 +79,29 @@ describe("A clean-up beside other work", () => {
 			list: large,
 		});
 	});
+
+	it.each([
+		["memory", () => new MemoryStorage()],
+		["SQLite", () => new SqliteStorage(fileSource(":memory:"))],
+	])(
+		"does not look at the source of a copy that is pruned, unless the copy has gone its own way, in %s",
+		async (_, open) => {
+			const storage = open();
+			const families = vi.spyOn(storage, "getFamily");
+			const saver = new DeltaSaver(storage);
+			const first = await put(saver, 0, undefined, large);
+			const second = await put(saver, 1, first, small);
+			await put(saver, 2, second, large);
+			for (const name of ["one", "two"]) await saver.copyThread("thread", name);
+			expect(await saver.prune(["one"])).toMatchObject({ checkpoints: 2, blobs: 0 });
+			expect(families).not.toHaveBeenCalled();
+			await saver.prune(["two"]);
+			expect(families).not.toHaveBeenCalled();
+			expect(await saver.prune(["thread"])).toMatchObject({ checkpoints: 2, blobs: 1 });
+			expect(families).toHaveBeenCalled();
+			for (const name of ["thread", "one", "two"])
+				expect((await saver.getTuple(config(name)))?.checkpoint.channel_values).toEqual({ list: large });
+			await saver.close();
+		},
+	);
 });

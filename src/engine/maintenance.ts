@@ -1,8 +1,16 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { Copied, CopyThreadOptions, Removed, Stats, ThreadInfo, ThreadPage } from "../saver/types.ts";
-import type { CheckpointKey, FoundCheckpoint, RowCount, ThreadRow, WriteKey } from "../storage/storage.ts";
+import type {
+	CheckpointKey,
+	FoundCheckpoint,
+	ListedCheckpoint,
+	RowCount,
+	ThreadRow,
+	WriteKey,
+} from "../storage/storage.ts";
 import { collectFamily, markThread } from "./collect.ts";
 import type { Engine } from "./engine.ts";
+import { readOutline } from "./outline.ts";
 import type { Pause } from "./pause.ts";
 import { planRetention } from "./retention.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
@@ -59,7 +67,7 @@ export class Maintenance {
 			if (within !== undefined && !within.includes(threadId)) continue;
 			const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 			const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
-			const survives = (row: FoundCheckpoint) => !gone.has(cacheKey(row));
+			const survives = (row: ListedCheckpoint) => !gone.has(cacheKey(row));
 			add(removed, await this.#retain(threadId, (rows) => rows.filter(survives), writes, pause));
 		}
 		return removed;
@@ -68,23 +76,25 @@ export class Maintenance {
 	/** Removes all checkpoints of a thread but some, the oldest first, and some writes of those. */
 	async #retain(
 		threadId: string,
-		choose: (rows: FoundCheckpoint[]) => FoundCheckpoint[],
+		choose: (rows: readonly ListedCheckpoint[]) => ListedCheckpoint[],
 		writes: readonly WriteKey[],
 		pause: Pause,
 	): Promise<Removed> {
 		const { storage, blobs, links } = this.#engine;
 		const removed = nothing();
+		let hasTwins = true;
 		for (let attempt = 1, left = writes; attempt <= MOST_ATTEMPTS; ) {
 			await pause();
 			const thread = await storage.getThread(threadId);
 			if (thread === undefined) return removed;
-			const rows = await this.#rows(threadId);
+			const outline = await readOutline(this.#engine, threadId);
+			const rows = outline.checkpoints;
 			const chosen = choose(rows);
 			// Even then values that were replaced since the last time may be given back.
 			if (chosen.length === rows.length && left.length === 0) return this.#collect(thread.family, removed);
 			if (chosen.length === 0 && rows.length > 0) return sum(removed, await this.deleteThread(threadId));
 			const kept = withoutOldest(rows, chosen);
-			const plan = await planRetention(this.#engine, rows, kept, left);
+			const plan = await planRetention(this.#engine, outline, kept, left);
 			const { removed: checkpoints, relink, deltaBases } = plan;
 			const newStamp = await blobs.nextId();
 			const batch = { threadId, stamp: thread.stamp, newStamp, checkpoints, writes: left, relink, deltaBases };
@@ -92,9 +102,10 @@ export class Maintenance {
 			links.forget(threadId);
 			attempt = gone === undefined ? attempt + 1 : 1;
 			if (gone === undefined) continue;
-			add(removed, { ...gone, blobs: 0 });
+			add(removed, gone);
+			hasTwins &&= gone.hasTwins === true;
 			left = [];
-			if (kept.length === chosen.length) return this.#collect(thread.family, removed);
+			if (kept.length === chosen.length) return hasTwins ? removed : this.#collect(thread.family, removed);
 		}
 		throw new CheckpointError(
 			"BUSY",
@@ -138,9 +149,10 @@ export class Maintenance {
 	/** What a copy takes, `undefined` for everything. */
 	async #choose(threadId: string, { upTo, latestOnly }: CopyThreadOptions) {
 		if (upTo === undefined && !latestOnly) return undefined;
-		const rows = await this.#rows(threadId);
+		const rows: FoundCheckpoint[] = [];
+		for await (const row of this.#engine.scanAll({ threadId })) rows.push(row);
 		const kept = upTo === undefined ? newestOfEach(rows, 1) : this.#upTo(threadId, rows, upTo);
-		const { relink, deltaBases } = await planRetention(this.#engine, rows, kept, [], true);
+		const { relink, deltaBases } = await planRetention(this.#engine, { checkpoints: rows }, kept, [], true);
 		const parents = new Map(relink.map(({ key, parentId }) => [cacheKey(key), parentId]));
 		const checkpoints = kept.map((key) => {
 			const id = cacheKey(key);
@@ -169,12 +181,6 @@ export class Maintenance {
 		const metadata = this.#engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map());
 		const root = (metadata as { parents?: Record<string, unknown> } | undefined)?.parents?.[""];
 		return typeof root === "string" && roots.has(root);
-	}
-
-	async #rows(threadId: string): Promise<FoundCheckpoint[]> {
-		const rows: FoundCheckpoint[] = [];
-		for await (const row of this.#engine.scanAll({ threadId })) rows.push(row);
-		return rows;
 	}
 
 	async listThreads(limit: number, after: string | undefined): Promise<ThreadPage> {
@@ -238,7 +244,7 @@ export class Maintenance {
 }
 
 /** All rows but the oldest of those that were not chosen: as many as can go at once. */
-function withoutOldest(rows: readonly FoundCheckpoint[], chosen: readonly FoundCheckpoint[]): FoundCheckpoint[] {
+function withoutOldest(rows: readonly ListedCheckpoint[], chosen: readonly ListedCheckpoint[]): ListedCheckpoint[] {
 	if (rows.length - chosen.length <= BATCH_CHECKPOINTS) return [...chosen];
 	const stays = new Set(chosen);
 	const going = rows.filter((row) => !stays.has(row)).slice(-BATCH_CHECKPOINTS);
@@ -246,7 +252,7 @@ function withoutOldest(rows: readonly FoundCheckpoint[], chosen: readonly FoundC
 	return rows.filter((row) => !goes.has(row));
 }
 
-function newestOfEach(rows: readonly FoundCheckpoint[], count: number): FoundCheckpoint[] {
+function newestOfEach<T extends ListedCheckpoint>(rows: readonly T[], count: number): T[] {
 	const taken = new Map<string, number>();
 	// Rows of a scan come newest first.
 	return rows.filter(({ ns }) => {

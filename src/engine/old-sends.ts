@@ -1,5 +1,5 @@
 import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-checkpoint";
-import type { CheckpointKey, FoundCheckpoint } from "../storage/storage.ts";
+import type { CheckpointKey, ListedCheckpoint } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
 import type { Cell } from "./head.ts";
 import { unpackHistory } from "./raw-history.ts";
@@ -9,7 +9,7 @@ import { cacheKey, groupWrites, writeCell } from "./rows.ts";
  * The packets sent by checkpoints of formats before 4, which LangGraph kept as writes of the parent. Where the parent
  * is gone they were recorded as the history of a delta channel is.
  */
-export async function readOldSends(engine: Engine, rows: readonly FoundCheckpoint[]): Promise<Map<string, Cell[]>> {
+export async function readOldSends(engine: Engine, rows: readonly ListedCheckpoint[]): Promise<Map<string, Cell[]>> {
 	const sends = new Map<string, Cell[]>();
 	if (rows.length === 0) return sends;
 	const recorded = (await engine.storage.getDeltaBases(rows)).filter(({ channel }) => channel === TASKS);
@@ -29,7 +29,7 @@ export async function readOldSends(engine: Engine, rows: readonly FoundCheckpoin
 	return sends;
 }
 
-function parentKey(row: FoundCheckpoint): string {
+function parentKey(row: ListedCheckpoint): string {
 	return cacheKey({ ...row, id: row.parentId as string });
 }
 

@@ -91,7 +91,7 @@ async function plan(
 	const { rows, broken, valueless, brokenWrites } = survey;
 	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
 	try {
-		const { relink, deltaBases } = await planRetention(engine, rows, kept, brokenWrites);
+		const { relink, deltaBases } = await planRetention(engine, { checkpoints: rows }, kept, brokenWrites);
 		return { checkpoints: [...broken.values()], relink, deltaBases };
 	} catch (error) {
 		if (!(error instanceof CheckpointError) || error.code !== "CORRUPT") throw error;

@@ -1,15 +1,17 @@
 import { TASKS } from "@langchain/langgraph-checkpoint";
-import type { DeltaBaseRow, FoundCheckpoint, RemoveBatch, WriteKey } from "../storage/storage.ts";
+import type { DeltaBaseRow, ListedCheckpoint, RemoveBatch, WriteKey } from "../storage/storage.ts";
 import type { Engine } from "./engine.ts";
+import type { Head } from "./head.ts";
 import { readOldSends } from "./old-sends.ts";
 import { isInternal } from "./origin.ts";
+import { Heads, type Outline, writtenChannels } from "./outline.ts";
 import { packHistory } from "./raw-history.ts";
-import { cacheKey, unpackRow } from "./rows.ts";
+import { cacheKey } from "./rows.ts";
 import { walk } from "./walk.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
-	readonly removed: FoundCheckpoint[];
+	readonly removed: ListedCheckpoint[];
 	readonly relink: RemoveBatch["relink"];
 	readonly deltaBases: DeltaBaseRow[];
 }
@@ -20,79 +22,112 @@ export interface RetentionPlan {
  * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
  * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
  *
+ * The plan is good for the stamp that the thread had before its outline was read.
+ *
  * @param isPartialCopy writes that belong to no row stay behind too
  */
 export async function planRetention(
 	engine: Engine,
-	rows: readonly FoundCheckpoint[],
-	kept: readonly FoundCheckpoint[],
+	{ checkpoints: rows, written }: Outline,
+	kept: readonly ListedCheckpoint[],
 	removedWrites: readonly WriteKey[],
 	isPartialCopy = false,
 ): Promise<RetentionPlan> {
-	const byKey = new Map(rows.map((row) => [cacheKey(row), row]));
-	const keptKeys = new Set(kept.map(cacheKey));
-	const removed = rows.filter((row) => !keptKeys.has(cacheKey(row)));
-	const parentKey = (row: FoundCheckpoint) =>
-		row.parentId === undefined ? undefined : cacheKey({ ...row, id: row.parentId });
-	// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-	const changed = new Set([...removed.map(cacheKey), ...removedWrites.map(cacheKey)]);
-	const isDisturbed = (row: FoundCheckpoint) => {
-		const { copyOf } = unpackRow(row).origin ?? {};
-		if (copyOf !== undefined && changed.has(cacheKey({ ...row, id: copyOf }))) return true;
-		const parent = byKey.get(parentKey(row) ?? "");
-		if (parent === undefined) return isPartialCopy;
-		return changed.has(cacheKey(parent)) || changed.has(parentKey(parent) ?? "") || losesChild.has(cacheKey(parent));
-	};
-	const losesChild = new Set(removed.map(parentKey));
+	const keptRows = new Set(kept);
+	const namespaces = new Map<string, Relations>();
+	for (const { ns } of kept) if (!namespaces.has(ns)) namespaces.set(ns, new Relations(keptRows));
+	for (const row of rows) namespaces.get(row.ns)?.add(row);
+	for (const { ns, id } of removedWrites) namespaces.get(ns)?.rewrite(id);
 
-	const written = await writtenChannels(engine, rows[0]?.threadId);
-	const relink: { key: FoundCheckpoint; parentId: string | undefined }[] = [];
+	const relink: { key: ListedCheckpoint; parentId: string | undefined }[] = [];
 	const deltaBases: DeltaBaseRow[] = [];
+	const heads = new Heads(engine);
+	await heads.prepare(kept);
 	for (const row of kept) {
-		if (!isDisturbed(row)) continue;
-		const parent = parentKey(row);
-		if (parent !== undefined && byKey.has(parent) && !keptKeys.has(parent))
-			relink.push({ key: row, parentId: nearestKept(row) });
-		deltaBases.push(...(await recordHistory(engine, row, byKey, written.get(row.ns) ?? [])));
+		const relations = namespaces.get(row.ns) as Relations;
+		const head = await heads.get(row);
+		// Whoever has removed it has changed the stamp too.
+		if (head === undefined || !relations.isDisturbed(row, head.origin?.copyOf, isPartialCopy)) continue;
+		if (relations.losesParent(row)) relink.push({ key: row, parentId: relations.nearestKept(row) });
+		written ??= await writtenChannels(engine, row.threadId);
+		const channels = await deltaChannels(engine, row, relations, heads, written.get(row.ns) ?? []);
+		deltaBases.push(...(await recordHistory(engine, row, head, channels)));
 	}
-	return { removed, relink, deltaBases };
+	return { removed: rows.filter((row) => !keptRows.has(row)), relink, deltaBases };
+}
 
-	function nearestKept(row: FoundCheckpoint): string | undefined {
-		const seen = new Set<string>();
-		let at: FoundCheckpoint | undefined = row;
+/** Who comes from whom among the checkpoints of a namespace, some of which are going. */
+class Relations {
+	readonly #kept: ReadonlySet<ListedCheckpoint>;
+	readonly #rows = new Map<string, ListedCheckpoint>();
+	/** The parents of those that are going. */
+	readonly #bereft = new Set<string>();
+	/** The checkpoints that lose writes. */
+	readonly #rewritten = new Set<string>();
+
+	constructor(kept: ReadonlySet<ListedCheckpoint>) {
+		this.#kept = kept;
+	}
+
+	add(row: ListedCheckpoint): void {
+		this.#rows.set(row.id, row);
+		if (row.parentId !== undefined && !this.#kept.has(row)) this.#bereft.add(row.parentId);
+	}
+
+	rewrite(id: string): void {
+		this.#rewritten.add(id);
+	}
+
+	parentOf({ parentId }: ListedCheckpoint): ListedCheckpoint | undefined {
+		return parentId === undefined ? undefined : this.#rows.get(parentId);
+	}
+
+	/** Whether something that tells a kept row's history is going. */
+	isDisturbed(row: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
+		if (this.#isChanged(copyOf)) return true;
+		const parent = this.parentOf(row);
+		if (parent === undefined) return isPartialCopy;
+		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
+		return this.#isChanged(parent.id) || this.#isChanged(parent.parentId) || this.#bereft.has(parent.id);
+	}
+
+	#isChanged(id: string | undefined): boolean {
+		const row = id === undefined ? undefined : this.#rows.get(id);
+		return (row !== undefined && !this.#kept.has(row)) || (id !== undefined && this.#rewritten.has(id));
+	}
+
+	losesParent(row: ListedCheckpoint): boolean {
+		const parent = this.parentOf(row);
+		return parent !== undefined && !this.#kept.has(parent);
+	}
+
+	/** The id of the nearest ancestor that does not go. */
+	nearestKept(row: ListedCheckpoint): string | undefined {
+		const seen = new Set<ListedCheckpoint>();
+		let at = row;
 		for (;;) {
-			const key: string | undefined = at && parentKey(at);
-			if (key === undefined || seen.has(key)) return undefined;
-			if (keptKeys.has(key) || !byKey.has(key)) return at?.parentId;
-			seen.add(key);
-			at = byKey.get(key);
+			const parent = this.parentOf(at);
+			if (parent === undefined || this.#kept.has(parent)) return at.parentId;
+			if (seen.has(parent)) return undefined;
+			seen.add(parent);
+			at = parent;
 		}
 	}
 }
 
 async function recordHistory(
 	engine: Engine,
-	row: FoundCheckpoint,
-	byKey: ReadonlyMap<string, FoundCheckpoint>,
-	written: Iterable<string>,
+	row: ListedCheckpoint,
+	head: Head,
+	channels: readonly string[],
 ): Promise<DeltaBaseRow[]> {
-	const channels = await deltaChannels(engine, row, byKey, written);
 	const { threadId, ns, id } = row;
 	const histories = await walk(engine, row, channels, { withoutOwn: true });
-	if (unpackRow(row).v < 4) {
+	if (head.v < 4) {
 		const sends = (await readOldSends(engine, [row])).get(cacheKey(row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
 	}
 	return [...histories].map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
-}
-
-/** The channels that writes of each namespace are for. */
-async function writtenChannels(engine: Engine, threadId: string | undefined): Promise<Map<string, Set<string>>> {
-	const written = new Map<string, Set<string>>();
-	if (threadId === undefined) return written;
-	for (const { ns, channel } of await engine.storage.getThreadWrites(threadId))
-		written.set(ns, (written.get(ns) ?? new Set()).add(channel));
-	return written;
 }
 
 /**
@@ -101,30 +136,31 @@ async function writtenChannels(engine: Engine, threadId: string | undefined): Pr
  */
 async function deltaChannels(
 	engine: Engine,
-	row: FoundCheckpoint,
-	byKey: ReadonlyMap<string, FoundCheckpoint>,
+	row: ListedCheckpoint,
+	relations: Relations,
+	heads: Heads,
 	written: Iterable<string>,
 ): Promise<string[]> {
 	const names = new Set(written);
-	const head = unpackRow(row);
-	const seen = new Set<FoundCheckpoint>();
-	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
+	const own = await heads.get(row);
+	const seen = new Set<ListedCheckpoint>();
+	for (let at: ListedCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
 		seen.add(at);
-		const { versions, origin } = unpackRow(at);
-		for (const channel of Object.keys(versions)) names.add(channel);
+		const head: Head | undefined = at === row ? own : await heads.get(at);
+		for (const channel of Object.keys(head?.versions ?? {})) names.add(channel);
 		// None of its ancestors has a channel that is rebuilt from writes.
-		if (origin === undefined) break;
-		const counters = await countersOf(engine, at);
+		if (head?.origin === undefined) break;
+		const counters = await countersOf(engine, at, head);
 		for (const channel of counters) names.add(channel);
 		// Updates carry no counters; the nearest ancestor that does has them all.
 		if (counters.length > 0) break;
-		at = at.parentId === undefined ? undefined : byKey.get(cacheKey({ ...at, id: at.parentId }));
+		at = relations.parentOf(at);
 	}
-	return [...names].filter((name) => !head.manifest.has(name) && !isInternal(name));
+	return [...names].filter((name) => !own?.manifest.has(name) && !isInternal(name));
 }
 
-async function countersOf(engine: Engine, row: FoundCheckpoint): Promise<string[]> {
-	const metadata = await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map());
-	const counters = (metadata as { counters_since_delta_snapshot?: object } | undefined)?.counters_since_delta_snapshot;
+async function countersOf(engine: Engine, row: ListedCheckpoint, { metadata }: Head): Promise<string[]> {
+	const decoded = await engine.decodeCell(row, "metadata", metadata, new Map());
+	const counters = (decoded as { counters_since_delta_snapshot?: object } | undefined)?.counters_since_delta_snapshot;
 	return Object.keys(counters ?? {});
 }

@@ -1,4 +1,4 @@
-import { compareIds } from "./compare-ids.ts";
+import { compareRows } from "./compare-rows.ts";
 import { type KeptBytes, keepBytes, mayContain, startsWith } from "./kept-bytes.ts";
 import type { KeptCheckpoint, Namespace, Slot } from "./memory-thread.ts";
 import type { CheckpointKey, FoundCheckpoint, ScanQuery } from "./storage.ts";
@@ -43,7 +43,7 @@ class Cursor {
 			const { id, checkpoint } = slots[this.#at] as Slot;
 			if (checkpoint === undefined || !this.#filter.matches(checkpoint)) continue;
 			const key = { threadId: thread.id, ns, id };
-			if (this.#after === undefined || compareKeys(this.#after, key) < 0) this.key = key;
+			if (this.#after === undefined || compareRows(this.#after, key) < 0) this.key = key;
 		}
 	}
 
@@ -117,9 +117,5 @@ class CursorHeap {
 }
 
 function isBefore(a: Cursor, b: Cursor): boolean {
-	return compareKeys(a.key as CheckpointKey, b.key as CheckpointKey) < 0;
-}
-
-function compareKeys(a: CheckpointKey, b: CheckpointKey): number {
-	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
+	return compareRows(a.key as CheckpointKey, b.key as CheckpointKey) < 0;
 }

@@ -1,4 +1,5 @@
 import { compareIds } from "./compare-ids.ts";
+import { compareRows } from "./compare-rows.ts";
 import { checkHead } from "./guard.ts";
 import { areSame, type KeptBytes, keepBytes, readBytes } from "./kept-bytes.ts";
 import { scanNamespaces } from "./memory-scan.ts";
@@ -12,16 +13,19 @@ import type {
 	DeltaBaseRow,
 	FoundCheckpoint,
 	ListedBlob,
+	ListedCheckpoint,
 	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
+	RemovedRows,
 	Replacement,
 	RowCount,
 	ScanQuery,
 	Storage,
 	StorageDamage,
 	StorageTotals,
+	ThreadOutline,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
@@ -135,6 +139,22 @@ export class MemoryStorage implements Storage {
 		return namespaces.flatMap((namespace) => namespace.slots.flatMap((slot) => namespace.readDeltaBases(slot)));
 	}
 
+	async getOutline(threadId: string): Promise<ThreadOutline> {
+		const checkpoints: ListedCheckpoint[] = [];
+		const written = new Map<string, Set<string>>();
+		const { namespaces } = this.#threads.get(threadId) ?? { namespaces: [] };
+		for (const { name: ns, slots } of namespaces) {
+			const channels = new Set<string>();
+			for (let i = slots.length - 1; i >= 0; i--) {
+				const { id, checkpoint, writes } = slots[i] as Slot;
+				if (checkpoint !== undefined) checkpoints.push({ threadId, ns, id, parentId: checkpoint.parentId });
+				for (const { channel } of writes) channels.add(channel);
+			}
+			written.set(ns, channels);
+		}
+		return { checkpoints: namespaces.length > 1 ? checkpoints.sort(compareRows) : checkpoints, written };
+	}
+
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		const found = new Map<number, BlobRow>();
 		const open = [...ids];
@@ -217,16 +237,16 @@ export class MemoryStorage implements Storage {
 		return { family, stamp: thread.stamp, replaced };
 	}
 
-	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	async remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
 		const thread = this.#threads.get(batch.threadId);
 		if (thread?.stamp !== batch.stamp) return undefined;
 		thread.stamp = batch.newStamp;
-		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-		for (const { ns, id } of batch.checkpoints) {
-			const slot = thread.find(ns)?.find(id);
-			if (slot === undefined) continue;
-			countSlot(removed, slot);
-			thread.find(ns)?.remove(slot);
+		const removed = { checkpoints: 0, writes: 0, bytes: 0, hasTwins: batch.writes.length === 0 };
+		const others = [...this.#threads.values()].filter((one) => one.family === thread.family && one !== thread);
+		for (const [ns, ids] of idsByNamespace(batch.checkpoints)) {
+			const slots = thread.find(ns)?.removeAll(ids) ?? [];
+			for (const slot of slots) countSlot(removed, slot);
+			removed.hasTwins &&= others.some((other) => other.find(ns)?.sharesAll(slots));
 		}
 		const isOrphan = ({ ns, id }: WriteKey) => thread.find(ns)?.find(id)?.checkpoint === undefined;
 		for (const key of [...batch.writes, ...(batch.orphans ?? []).filter(isOrphan)]) removeWrite(thread, key, removed);
@@ -393,6 +413,16 @@ function removeWrite(thread: MemoryThread, key: WriteKey, removed: RowCount): vo
 	countWrites(removed, [write]);
 	slot.writes = deleteWrite(slot.writes, key);
 	if (slot.isEmpty) namespace?.remove(slot);
+}
+
+function idsByNamespace(keys: readonly CheckpointKey[]): Map<string, Set<string>> {
+	const groups = new Map<string, Set<string>>();
+	for (const { ns, id } of keys) {
+		const ids = groups.get(ns);
+		if (ids === undefined) groups.set(ns, new Set([id]));
+		else ids.add(id);
+	}
+	return groups;
 }
 
 function countSlot(count: RowCount, slot: Slot): void {

@@ -89,6 +89,23 @@ export class Namespace {
 		this.slots = removeAt(this.slots, this.placeOf(slot.id));
 	}
 
+	/** Takes out all slots with these ids, and answers them. */
+	removeAll(ids: ReadonlySet<string>): Slot[] {
+		const removed = this.slots.filter(({ id }) => ids.has(id));
+		this.slots = this.slots.filter(({ id }) => !ids.has(id));
+		for (const { checkpoint } of removed) if (checkpoint !== undefined) this.checkpoints--;
+		return removed;
+	}
+
+	/** Whether slots that were copied between here and another thread are the same on both sides. */
+	sharesAll(slots: readonly Slot[]): boolean {
+		const shared = new Set<unknown>();
+		for (const { checkpoint, writes } of this.slots) shared.add(checkpoint).add(writes);
+		const isShared = ({ checkpoint, writes, deltaBases }: Slot) =>
+			shared.has(checkpoint) && (writes.length === 0 || shared.has(writes)) && deltaBases === undefined;
+		return slots.every(isShared);
+	}
+
 	/** The checkpoint of a slot that has one. */
 	read(slot: Slot): FoundCheckpoint {
 		const { id: threadId, stamp } = this.thread;

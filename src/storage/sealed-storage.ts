@@ -15,6 +15,7 @@ import type {
 	PutResult,
 	Reading,
 	RemoveBatch,
+	RemovedRows,
 	Replacement,
 	RowCount,
 	ScanQuery,
@@ -48,6 +49,7 @@ export class SealedStorage implements Storage {
 
 	readonly read: Storage["read"];
 	readonly readPath: Storage["readPath"];
+	readonly getOutline: Storage["getOutline"];
 
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
@@ -56,6 +58,7 @@ export class SealedStorage implements Storage {
 		this.read = read && (async (which, known) => this.#openReading(await read(which, known)));
 		const readPath = inner.readPath?.bind(inner);
 		this.readPath = readPath && (async (key, limit) => this.#openPath(await readPath(key, limit)));
+		this.getOutline = inner.getOutline?.bind(inner);
 	}
 
 	reserveIds(count: number): Promise<number> {
@@ -183,7 +186,7 @@ export class SealedStorage implements Storage {
 		);
 	}
 
-	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	async remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
 		return this.#inner.remove({ ...batch, deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)) });
 	}
 

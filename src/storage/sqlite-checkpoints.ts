@@ -15,8 +15,8 @@ export interface SqlCheckpoint {
 	id: string;
 	parent: PackedId | null;
 	/**
-	 * 0 if it is known to come right after its parent in the order of ids: then it is found there. All others, 1, are in
-	 * an index by their parents; a thread that nobody took back in time needs none.
+	 * 0 if it comes right after its parent in the order of ids, or is the first and has none: then it is found there. All
+	 * others, 1, are in an index by their parents; a thread that nobody took back in time needs none.
 	 */
 	fork: number;
 	run_id: string | null;
@@ -153,8 +153,8 @@ export function addCheckpoint(
 	return { pk, thread: thread.pk, ns, id, writes, tasks: new Map() };
 }
 
-/** A row that was put between two others comes between a parent and its child. */
-function separate(session: SqliteSession, thread: SqlThread, ns: string, id: string): void {
+/** A row that is put between two others, or removed there, may part a child from its parent. */
+export function separate(session: SqliteSession, thread: SqlThread, ns: string, id: string): void {
 	const next = session.sql.getNext.get(thread.pk, ns, id) as SqlCheckpoint | undefined;
 	if (next?.fork === 0) relinkCheckpoint(session, thread, ns, next.id, unpackOptional(next.parent));
 }
@@ -193,11 +193,22 @@ export function countIn(session: SqliteSession, thread: SqlThread, entry: Entry)
 	if (ns === "" && (thread.head === null || compareIds(thread.head, id) < 0)) thread.head = id;
 }
 
-/** Counts a row that was removed; the thread's head is to be found anew. */
-export function countOut(session: SqliteSession, thread: SqlThread, entry: Entry): void {
-	thread.checkpoints--;
-	setKeys(session, thread, subtractSums(thread.keys, sumOfKey(entry.ns, entry.id)));
-	setForks(session, thread, subtractSums(thread.forks, sumOfFork(entry)));
+/** Counts rows of a namespace that were removed; the thread's head is to be found anew. */
+export function countOut(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	ids: readonly string[],
+	forks: readonly Pick<Entry, "ns" | "parent" | "pk" | "fork">[],
+): void {
+	thread.checkpoints -= ids.length;
+	const keys = ids.reduce((total, id) => subtractSums(total, sumOfKey(ns, id)), thread.keys);
+	setKeys(session, thread, keys);
+	setForks(
+		session,
+		thread,
+		forks.reduce((total, fork) => subtractSums(total, sumOfFork(fork)), thread.forks),
+	);
 }
 
 function setKeys(session: SqliteSession, thread: SqlThread, total: number): void {

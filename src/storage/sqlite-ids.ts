@@ -3,9 +3,13 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** An id as it is stored where the order of ids does not matter. */
 export type PackedId = Buffer | string;
 
+export function isPackable(id: string): boolean {
+	return id.length === 36 && UUID.test(id);
+}
+
 /** A UUID in its usual spelling as 16 bytes, any other id as itself. */
 export function packId(id: string): PackedId {
-	if (id.length !== 36 || !UUID.test(id)) return id;
+	if (!isPackable(id)) return id;
 	return Buffer.from(id.replaceAll("-", ""), "hex");
 }
 

@@ -1,56 +1,15 @@
 import { compareIds } from "./compare-ids.ts";
-import {
-	addCheckpoint,
-	countIn,
-	countOut,
-	type Entry,
-	findCheckpoint,
-	newestId,
-	relinkCheckpoint,
-	toCheckpoint,
-} from "./sqlite-checkpoints.ts";
+import { addCheckpoint, countIn, type Entry, findCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
 import { packId } from "./sqlite-ids.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, subtractSums, sumOfThread } from "./sqlite-sums.ts";
+import { Tally } from "./sqlite-tally.ts";
 import { createThread, findThread, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { addToTotal, addWrite, ownSum, putBase, sumOfWrite, totalOf } from "./sqlite-writes.ts";
-import type { CheckpointKey, CopyBatch, RemoveBatch, Replacement, RowCount, WriteRow } from "./storage.ts";
+import type { CheckpointKey, CopyBatch, Replacement, RowCount, WriteRow } from "./storage.ts";
 
 /** Rows that are removed in one transaction: a tenth of a second of work, on a slow machine. */
 const BATCH_ROWS = 2000;
-
-export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
-	const thread = findThread(session, batch.threadId);
-	if (thread === undefined || thread.stamp !== batch.stamp) return undefined;
-	const { sql } = session;
-	const removed = new Tally();
-	for (const key of batch.checkpoints) removeCheckpoint(session, thread, key, removed);
-	const orphans = (batch.orphans ?? []).filter(({ ns, id }) => findCheckpoint(session, thread, ns, id) === undefined);
-	for (const { ns, id, taskId, generation, idx } of [...batch.writes, ...orphans]) {
-		const rows = sql.removeWrite.all(thread.pk, ns, packId(id), packId(taskId), generation, idx);
-		removed.writes(rows);
-		addToTotal(session, thread, ns, id, "writes", subtractSums(0, totalOf(rows, thread)));
-	}
-	for (const { key, parentId } of batch.relink) relinkCheckpoint(session, thread, key.ns, key.id, parentId);
-	for (const row of batch.deltaBases) putBase(session, thread, row);
-	thread.head = newestId(session, thread, "") ?? null;
-	thread.stamp = batch.newStamp;
-	saveThread(session, thread);
-	return removed.count;
-}
-
-function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }: CheckpointKey, removed: Tally): void {
-	const { sql } = session;
-	const [entry] = sql.removeCheckpoint.all(thread.pk, ns, id) as Entry[];
-	const writes = sql.removeWrites.all(thread.pk, ns, packId(id));
-	const bases = sql.removeBases.all(thread.pk, ns, packId(id));
-	removed.writes(writes);
-	if (entry === undefined) thread.loose = subtractSums(thread.loose, totalOf([...writes, ...bases], thread));
-	else {
-		countOut(session, thread, entry);
-		removed.checkpoints([entry]);
-	}
-}
 
 export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
 	const source = findThread(session, batch.source);
@@ -179,23 +138,4 @@ function replaceValue(
 	addToTotal(session, thread, ns, id, "writes", subtractSums(own, before));
 	if (thread.loose !== loose) saveThread(session, thread);
 	return true;
-}
-
-/** Counts what RETURNING answered. */
-export class Tally {
-	readonly count: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-
-	checkpoints(rows: unknown[]): void {
-		this.count.checkpoints += rows.length;
-		this.#bytes(rows);
-	}
-
-	writes(rows: unknown[]): void {
-		this.count.writes += rows.length;
-		this.#bytes(rows);
-	}
-
-	#bytes(rows: unknown[]): void {
-		for (const row of rows as { bytes: number }[]) this.count.bytes += row.bytes;
-	}
 }

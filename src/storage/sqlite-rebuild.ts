@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../errors.ts";
-import type { Entry, SqlCheckpoint } from "./sqlite-checkpoints.ts";
+import { type Entry, relinkCheckpoint, type SqlCheckpoint } from "./sqlite-checkpoints.ts";
 import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
-import { type PackedId, unpackId } from "./sqlite-ids.ts";
+import { type PackedId, unpackId, unpackOptional } from "./sqlite-ids.ts";
 import { SqlitePages, type Value } from "./sqlite-pages.ts";
 import { findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
 import { migrate } from "./sqlite-schema.ts";
@@ -184,7 +184,12 @@ class Rebuild {
 			"SELECT pk, ns, id, parent, fork, writes, bases FROM delta_checkpoint WHERE thread = ? ORDER BY id",
 		);
 		const setTotals = this.#session.prepare("UPDATE delta_checkpoint SET writes = ?, bases = ? WHERE pk = ?");
+		const newest = new Map<string, string>();
+		const parted: { ns: string; id: string; parentId: string | undefined }[] = [];
 		for (const row of rows.all(pk) as (Entry & SqlCheckpoint)[]) {
+			const parentId = unpackOptional(row.parent);
+			if (row.fork === 0 && parentId !== newest.get(row.ns)) parted.push({ ...row, parentId });
+			newest.set(row.ns, row.id);
 			const key = keyOf(row.ns, row.id);
 			const { writes, bases } = totals.get(key) ?? { writes: 0, bases: 0 };
 			totals.delete(key);
@@ -196,6 +201,7 @@ class Rebuild {
 			setTotals.run(addSums(NO_WRITES, writes), bases, row.pk);
 			this.lost.push({ threadId, problem: `Writes at checkpoint ${quote(row.id)} are missing.` });
 		}
+		for (const { ns, id, parentId } of parted) relinkCheckpoint(this.#session, thread, ns, id, parentId);
 		for (const { writes, bases } of totals.values()) thread.loose = addSums(addSums(thread.loose, writes), bases);
 		const missing = checkpoints - thread.checkpoints;
 		if (thread.keys !== keys && missing !== 0)

@@ -8,7 +8,12 @@ const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, channel, ru
 const BASE = "SELECT thread, ns, checkpoint, channel, sum, data FROM delta_base";
 export const THREAD = `SELECT pk, thread_id, family, stamp, created_at, updated_at, era, checkpoints, head, keys, forks, loose, sum
 	FROM delta_thread`;
-const BYTES = "iif(typeof(value) = 'blob', length(value), 0) AS bytes";
+const INLINE = "iif(typeof(value) = 'blob', length(value), 0)";
+const BYTES = `${INLINE} AS bytes`;
+/** Those of a run of checkpoints of one namespace; see `sqlite-removal.ts`. */
+const CHECKPOINTS_BETWEEN = "thread = :thread AND ns = :ns AND id BETWEEN :first AND :last";
+/** Their writes or bases. */
+const BETWEEN = "thread = :thread AND ns = :ns AND checkpoint BETWEEN :firstPacked AND :lastPacked";
 
 /** Every statement that does not depend on the call. */
 const SQL = {
@@ -32,8 +37,12 @@ const SQL = {
 	getNewestId: "SELECT max(id) AS id FROM delta_checkpoint WHERE thread = ? AND ns = ?",
 	findRunCheckpoints: `${CHECKPOINT} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	listKeys: "SELECT thread, ns, id FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ?",
+	listNamespaces: "SELECT DISTINCT ns FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ?",
+	listIds: "SELECT id FROM delta_checkpoint INDEXED BY delta_checkpoint_key WHERE thread = ? AND ns = ? ORDER BY id",
 	listForks:
 		"SELECT thread, ns, parent, pk FROM delta_checkpoint INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1",
+	outlineForks: `SELECT thread, ns, id, parent, fork, run_id, source, step, sum FROM delta_checkpoint
+		INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1`,
 	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
@@ -44,6 +53,17 @@ const SQL = {
 	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,
 	removeCheckpoint: `DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?
 		RETURNING pk, ns, id, parent, fork, length(head) AS bytes`,
+	countCheckpoints: `SELECT count(*) AS count, sum(writes) AS writes, sum(bases) AS bases, total(length(head)) AS bytes
+		FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
+	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
+	listForksBetween: `SELECT ns, parent, pk, fork FROM delta_checkpoint INDEXED BY delta_checkpoint_fork
+		WHERE ${CHECKPOINTS_BETWEEN} AND fork = 1`,
+	/** A checkpoint without a twin in another thread of its family. The newest come first: they are the thread's own. */
+	findOnlyCheckpoint: `SELECT 1 FROM delta_checkpoint AS mine WHERE ${CHECKPOINTS_BETWEEN} AND NOT EXISTS (
+		SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
+		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
+		WHERE other.family = :family AND other.pk <> :thread AND twin.pk <> mine.pk AND twin.head = mine.head
+		) ORDER BY id DESC LIMIT 1`,
 	removeSomeCheckpoints: `DELETE FROM delta_checkpoint WHERE pk IN (SELECT pk FROM delta_checkpoint WHERE thread = ? LIMIT ?)
 		RETURNING length(head) AS bytes`,
 	copyCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
@@ -52,6 +72,7 @@ const SQL = {
 
 	getWrites: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
 	getThreadWrites: `${WRITE} WHERE thread = ?`,
+	outlineWrites: `SELECT ns, channel, count(*) AS count, sum(sum) AS sums FROM delta_write WHERE thread = ? GROUP BY ns, channel`,
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	getTaskWrites: `SELECT generation, idx, sum FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
 	getWrite: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?`,
@@ -59,6 +80,16 @@ const SQL = {
 	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?
 		RETURNING sum, ${BYTES}`,
 	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? RETURNING sum, ${BYTES}`,
+	countWrites: `SELECT count(*) AS count, sum(sum) AS sums, total(${INLINE}) AS bytes FROM delta_write
+		WHERE ${BETWEEN}`,
+	removeWritesBetween: `DELETE FROM delta_write WHERE ${BETWEEN}`,
+	/** A write that names a blob, and has no twin in another thread of its family. */
+	findOnlyWrite: `SELECT 1 FROM delta_write AS mine WHERE ${BETWEEN} AND typeof(value) = 'integer' AND NOT EXISTS (
+		SELECT 1 FROM delta_thread AS other CROSS JOIN delta_write AS twin
+		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.checkpoint = mine.checkpoint AND twin.task = mine.task
+		AND twin.generation = mine.generation AND twin.idx = mine.idx
+		WHERE other.family = :family AND other.pk <> :thread AND twin.value = mine.value
+		) ORDER BY checkpoint DESC LIMIT 1`,
 	removeSomeWrites: `DELETE FROM delta_write WHERE (thread, ns, checkpoint, task, generation, idx) IN
 		(SELECT thread, ns, checkpoint, task, generation, idx FROM delta_write WHERE thread = ? LIMIT ?) RETURNING ${BYTES}`,
 	copyWrites: `INSERT INTO delta_write
@@ -70,9 +101,12 @@ const SQL = {
 
 	getBases: `${BASE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
 	getThreadBases: `${BASE} WHERE thread = ?`,
+	outlineBases: "SELECT count(*) AS count, sum(sum) AS sums FROM delta_base WHERE thread = ?",
 	getBaseSum: "SELECT sum FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ? AND channel = ?",
 	putBase: "INSERT OR REPLACE INTO delta_base VALUES (?, ?, ?, ?, ?, ?)",
 	removeBases: "DELETE FROM delta_base WHERE thread = ? AND ns = ? AND checkpoint = ? RETURNING sum",
+	countBases: `SELECT count(*) AS count, sum(sum) AS sums FROM delta_base WHERE ${BETWEEN}`,
+	removeBasesBetween: `DELETE FROM delta_base WHERE ${BETWEEN}`,
 	removeAllBases: "DELETE FROM delta_base WHERE thread = ?",
 	copyBases: `INSERT INTO delta_base SELECT :target, ns, checkpoint, channel, ${sqlSum("sum", ":between")}, data FROM delta_base
 		WHERE thread = :source`,

@@ -16,13 +16,16 @@ import {
 } from "./sqlite-checkpoints.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
-import { copy, remove, removeGone, removeThread, replaceBytes, Tally } from "./sqlite-maintenance.ts";
+import { copy, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
+import { findOutline } from "./sqlite-outline.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
+import { remove } from "./sqlite-removal.ts";
 import { scan } from "./sqlite-scan.ts";
 import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
+import { Tally } from "./sqlite-tally.ts";
 import {
 	checkThread,
 	createThread,
@@ -53,12 +56,14 @@ import type {
 	PutBatch,
 	PutResult,
 	RemoveBatch,
+	RemovedRows,
 	Replacement,
 	RowCount,
 	ScanQuery,
 	Storage,
 	StorageDamage,
 	StorageTotals,
+	ThreadOutline,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
@@ -199,6 +204,10 @@ export class SqliteStorage implements Storage {
 		return this.#ofThread(threadId, [], findThreadBases);
 	}
 
+	getOutline(threadId: string): Promise<ThreadOutline> {
+		return this.#ofThread<ThreadOutline>(threadId, { checkpoints: [], written: new Map() }, findOutline);
+	}
+
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		return this.#connection.read(({ sql }) => {
 			const found = new Map<number, BlobRow>();
@@ -290,7 +299,7 @@ export class SqliteStorage implements Storage {
 		}, canWait);
 	}
 
-	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
 		return this.#alter((session) => remove(session, batch));
 	}
 

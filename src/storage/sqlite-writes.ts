@@ -82,10 +82,12 @@ function checkTotal(
 	expected: number | undefined,
 	at?: { ns: string; id: string },
 ): void {
-	if (expected === undefined || totalOf(rows, thread) === expected) return;
-	const { thread_id: threadId } = thread;
+	if (expected !== undefined && totalOf(rows, thread) !== expected) throw missing(thread, at);
+}
+
+function missing({ thread_id: threadId }: SqlThread, at?: { ns: string; id: string }): CheckpointError {
 	const where = at === undefined ? "" : ` at checkpoint ${quote(at.id)}, namespace ${quote(at.ns)},`;
-	throw new CheckpointError(
+	return new CheckpointError(
 		"CORRUPT",
 		`Writes or delta bases${where} of thread ${quote(threadId)} are missing, or an index of them is damaged: call repair().`,
 		{ place: { threadId, ns: at?.ns, checkpointId: at?.id } },
@@ -104,10 +106,15 @@ export function findThreadBases(session: SqliteSession, thread: SqlThread): Delt
 function rowsOfThread(session: SqliteSession, thread: SqlThread): { writes: unknown[]; bases: unknown[] } {
 	const writes = session.sql.getThreadWrites.all(thread.pk);
 	const bases = session.sql.getThreadBases.all(thread.pk);
-	const totals = session.sql.getTotals.get(thread.pk) as { total: number | null };
-	const expected = addSums(Number(BigInt.asIntN(32, BigInt(totals.total ?? 0))), thread.loose);
-	checkTotal([...writes, ...bases], thread, expected);
+	checkThreadTotal(session, thread, totalOf([...writes, ...bases], thread));
 	return { writes, bases };
+}
+
+/** Throws unless the total over all writes and delta bases of a thread is what its checkpoints and itself say. */
+export function checkThreadTotal(session: SqliteSession, thread: SqlThread, total: number): void {
+	const stored = session.sql.getTotals.get(thread.pk) as { total: number | null };
+	const expected = addSums(Number(BigInt.asIntN(32, BigInt(stored.total ?? 0))), thread.loose);
+	if (total !== expected) throw missing(thread);
 }
 
 /** Stores writes of one task. Answers the values of those that were dropped. */
@@ -214,6 +221,18 @@ export function takeLoose(
 /** What rows of a thread add to a total. */
 export function totalOf(rows: readonly unknown[], thread: SqlThread): number {
 	return (rows as { sum: number }[]).reduce((total, row) => addSums(total, ownSum(row, thread)), 0);
+}
+
+/** How many rows there are, and their sums as SQLite adds them up. */
+export interface SumCount {
+	readonly count: number;
+	/** Null if there are none. */
+	readonly sums: number | null;
+}
+
+/** The same for rows that SQLite has counted. */
+export function totalOfCount({ count, sums }: SumCount, thread: SqlThread): number {
+	return ((sums ?? 0) - count * sumOfThread(thread.pk)) | 0;
 }
 
 /** A sum without what belonging to the thread adds to it. */

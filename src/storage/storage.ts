@@ -20,6 +20,19 @@ export interface FoundCheckpoint extends CheckpointRow {
 	readonly stamp: number;
 }
 
+/** A checkpoint without its content. */
+export interface ListedCheckpoint extends CheckpointKey {
+	readonly parentId: string | undefined;
+}
+
+/** What a thread consists of. */
+export interface ThreadOutline {
+	/** In the order of a scan. */
+	readonly checkpoints: readonly ListedCheckpoint[];
+	/** The channels that its writes are for, by namespace. */
+	readonly written: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
 /** One channel value or write: whole, or a patch on the blob that `base` names. Never changed once written. */
 export interface BlobRow {
 	readonly id: number;
@@ -191,6 +204,14 @@ export interface RowCount {
 	bytes: number;
 }
 
+export interface RemovedRows extends RowCount {
+	/**
+	 * Whether each of them has a twin in another thread of its family, which names the same blobs: then none of those has
+	 * become unreachable. Not said by a backend that does not know.
+	 */
+	hasTwins?: boolean;
+}
+
 export interface StorageTotals {
 	readonly threads: number;
 	readonly checkpoints: number;
@@ -283,6 +304,8 @@ export interface Storage {
 	getThreadWrites(threadId: string): Promise<WriteRow[]>;
 	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]>;
 	getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]>;
+	/** For backends that can tell it at less cost than by reading all checkpoints and writes of the thread. */
+	getOutline?(threadId: string): Promise<ThreadOutline>;
 	/** These blobs and all that they are built on, in any order. */
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]>;
 
@@ -297,7 +320,7 @@ export interface Storage {
 	totals(): Promise<StorageTotals>;
 
 	put(batch: PutBatch): Promise<PutResult | undefined>;
-	remove(batch: RemoveBatch): Promise<RowCount | undefined>;
+	remove(batch: RemoveBatch): Promise<RemovedRows | undefined>;
 	copy(batch: CopyBatch): Promise<RowCount | undefined>;
 	/** Removes a thread with all its rows, not its blobs. */
 	removeThread(threadId: string): Promise<RowCount>;

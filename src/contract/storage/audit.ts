@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { FoundCheckpoint, Storage, ThreadRow } from "../../storage/storage.ts";
-import { plainBase, plainBlob, plainRow, plainWrite, sorted } from "./plain.ts";
+import { plainBase, plainBlob, plainKey, plainRow, plainWrite, sorted } from "./plain.ts";
 
 /** More than any test stores. */
 const ALL = 1_000_000;
@@ -12,6 +12,7 @@ export async function readAll(storage: Storage) {
 	const ids = (await storedBlobs(storage, threads)).map(({ id }) => id);
 	const writes = await Promise.all(threads.map(({ threadId }) => storage.getThreadWrites(threadId)));
 	const deltaBases = await Promise.all(threads.map(({ threadId }) => storage.getThreadDeltaBases(threadId)));
+	for (const { threadId } of threads) await auditOutline(storage, threadId);
 	return {
 		threads,
 		rows: rows.map(plainRow),
@@ -23,7 +24,10 @@ export async function readAll(storage: Storage) {
 }
 
 /** Compares everything that a storage counts with what it holds. */
-export async function audit(storage: Storage, counted: <T extends { bytes: unknown }>(count: T) => T): Promise<void> {
+export async function audit(
+	storage: Storage,
+	counted: <T extends { bytes: unknown }>(count: T) => object,
+): Promise<void> {
 	assert.deepEqual(await storage.check(), []);
 	const threads = await storage.listThreads(ALL, undefined);
 	const sum = { checkpoints: 0, writes: 0 };
@@ -31,6 +35,7 @@ export async function audit(storage: Storage, counted: <T extends { bytes: unkno
 	for (const thread of threads) {
 		const rows = await storage.scan({ threadId: thread.threadId, limit: ALL });
 		await auditThread(storage, thread, rows);
+		await auditOutline(storage, thread.threadId);
 		const writes = await storage.getThreadWrites(thread.threadId);
 		sum.checkpoints += rows.length;
 		sum.writes += writes.length;
@@ -55,6 +60,21 @@ async function auditThread(storage: Storage, thread: ThreadRow, rows: readonly F
 	}
 	assert.equal(thread.head, newest.get("")?.id, `thread ${JSON.stringify(threadId)} names the wrong head`);
 	for (const [ns, row] of newest) assert.equal((await storage.getLatest(threadId, ns))?.id, row.id);
+}
+
+/** Compares the outline of a thread with its rows. */
+async function auditOutline(storage: Storage, threadId: string): Promise<void> {
+	const outline = await storage.getOutline?.(threadId);
+	if (outline === undefined) return;
+	const rows = await storage.scan({ threadId, limit: ALL });
+	assert.deepEqual(
+		outline.checkpoints.map((row) => ({ ...plainKey(row), parentId: row.parentId })),
+		rows.map((row) => ({ ...plainKey(row), parentId: row.parentId })),
+	);
+	const written = [...outline.written].flatMap(([ns, channels]) => [...channels].map((channel) => ({ ns, channel })));
+	const writes = await storage.getThreadWrites(threadId);
+	const pairs = new Map(writes.map(({ ns, channel }) => [JSON.stringify([ns, channel]), { ns, channel }]));
+	assert.deepEqual(sorted(written), sorted([...pairs.values()]));
 }
 
 async function storedBlobs(storage: Storage, threads: readonly ThreadRow[]) {

@@ -25,6 +25,7 @@ const CALLS: Record<Exclude<keyof Storage, "close" | "isInMemory">, (storage: St
 	getThreadWrites: (storage) => storage.getThreadWrites("thread"),
 	getDeltaBases: (storage) => storage.getDeltaBases([key("a")]),
 	getThreadDeltaBases: (storage) => storage.getThreadDeltaBases("thread"),
+	getOutline: async (storage) => storage.getOutline?.("thread"),
 	getBlobs: (storage) => storage.getBlobs([1]),
 	getThread: (storage) => storage.getThread("thread"),
 	listThreads: (storage) => storage.listThreads(1, undefined),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { assertSameRows, assertWrites, plainBase, plainBlob, plainKey, plainRow } from "./plain.ts";
 import { blob, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
@@ -88,6 +89,47 @@ export function removeRules(test: StorageTest): void {
 		assert.equal((await storage.getCheckpoint(key("b")))?.parentId, "other");
 		assert.deepEqual(await storage.getWrites([key("b")]), []);
 		assert.deepEqual(await storage.getDeltaBases([key("b")]), []);
+	});
+
+	test("REMOVE-RUN: of checkpoints in a row what came between them meanwhile stays, and the writes of no checkpoint", async ({
+		storage,
+		putRows,
+		putWrites,
+		remove,
+	}) => {
+		const id = checkpointId;
+		for (const n of [1, 3, 5, 7]) await putRows(row(id(n), { parentId: n === 1 ? undefined : id(n - 2) }));
+		for (const n of [1, 3, 4]) await putWrites(write(id(n), "task", 0));
+		await remove({ checkpoints: [key(id(3)), key(id(1))] });
+		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key(id(7)), key(id(5))]);
+		assertWrites(await storage.getThreadWrites("thread"), [write(id(4), "task", 0)]);
+		await putRows(row(id(6)));
+		await remove({ checkpoints: [key(id(7)), key(id(5))] });
+		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key(id(6))]);
+		assertWrites(await storage.getThreadWrites("thread"), [write(id(4), "task", 0)]);
+	});
+
+	test("REMOVE-TWINS: rows have no twins if other threads do not name all their blobs", async (scene) => {
+		const { storage, put, remove, copy, chain, fresh } = scene;
+		const changes: Record<string, (ids: string[]) => Promise<unknown>> = {
+			gone: () => storage.removeThread("copy"),
+			"without a row": ([id = ""]) => remove({ threadId: "copy", checkpoints: [key(id, "", "copy")] }),
+			"with another head": ([id = ""]) =>
+				put({ checkpoint: row(id, { threadId: "copy", head: bytes("other") }), threadId: "copy" }),
+			"with another value": async ([id = ""]) =>
+				put({ writes: [write(id, "task", 0, { threadId: "copy", value: await fresh(), conflict: "replace" })] }),
+			"without what was recorded": ([id = ""]) => remove({ deltaBases: [deltaBase(id, "log", "base")] }),
+		};
+		for (const [name, change] of Object.entries(changes)) {
+			const ids = await chain(3);
+			const value = await fresh();
+			await put({ writes: [write(ids[0] as string, "task", 0, { value })], blobs: [blob(value, "large")] });
+			await copy("copy");
+			await change(ids);
+			const { hasTwins } = await remove({ checkpoints: ids.map((id) => key(id)) });
+			assert.notEqual(hasTwins, true, `of a copy that is ${name}`);
+			for (const threadId of ["thread", "copy"]) await storage.removeThread(threadId);
+		}
 	});
 
 	test("REMOVE-ORPHAN: a write goes if its checkpoint has no row, and stays if it has one", async ({

@@ -160,8 +160,11 @@ export class StorageScene {
 		return thread;
 	};
 
-	/** A count fit to be compared: without its bytes if they are the backend's own. */
-	readonly counted = <T extends { readonly bytes: unknown }>(count: T): T => {
+	/** A count fit to be compared: without its bytes if they are the backend's own, or what else the backend says. */
+	readonly counted = <T extends { readonly bytes: unknown; readonly hasTwins?: unknown }>({
+		hasTwins: _,
+		...count
+	}: T) => {
 		return this.#countsBytes ? count : { ...count, bytes: undefined };
 	};
 

@@ -12,7 +12,8 @@ const THREADS = ["a", "ab", "b"];
 /** Threads that may come from a copy alone, so that not every copy meets a thread in its place. */
 const TARGETS = [...THREADS, "c", "cd"];
 const NAMESPACES = ["", "x"];
-const IDS = ["1", "10", "2", "3", "1ef4f797-8335-6428-8001-8a1503f9b875"];
+const UUIDS = [1, 2, 3].map((n) => `1ef4f797-8335-6428-8001-8a1503f9b87${n}`);
+const IDS = ["1", "10", "2", ...UUIDS];
 
 /** Long random stories, told to the storage and to a model that is too simple to be wrong. */
 export function storyRules(test: StorageTest): void {
@@ -74,11 +75,13 @@ class Story {
 	async remove(): Promise<void> {
 		const threadId = this.#thread();
 		const some = <T>(make: () => T) => Array.from({ length: this.#below(3) }, make);
+		const { ns } = this.#key(threadId);
+		const run = UUIDS.slice(this.#below(2)).map((id) => ({ threadId, ns, id }));
 		const batch = {
 			threadId,
 			stamp: this.#stamp(threadId),
 			newStamp: await this.#scene.fresh(),
-			checkpoints: some(() => this.#key(threadId)),
+			checkpoints: this.#pick([run, some(() => this.#key(threadId))]),
 			writes: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
 			relink: some(() => ({ key: this.#key(threadId), parentId: this.#pick([undefined, ...IDS]) })),
 			deltaBases: some(() => this.#deltaBase(threadId)),

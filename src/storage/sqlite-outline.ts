@@ -1,0 +1,56 @@
+import { compareRows } from "./compare-rows.ts";
+import { checkCheckpoint } from "./sqlite-checkpoints.ts";
+import { unpackOptional } from "./sqlite-ids.ts";
+import { proveForks, proveKeys } from "./sqlite-proofs.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
+import { addSums } from "./sqlite-sums.ts";
+import type { SqlThread } from "./sqlite-threads.ts";
+import { checkThreadTotal, type SumCount, totalOfCount } from "./sqlite-writes.ts";
+import type { ListedCheckpoint, ThreadOutline } from "./storage.ts";
+
+/** What a thread consists of, in the number that its indexes and totals say there is. */
+export function findOutline(session: SqliteSession, thread: SqlThread): ThreadOutline {
+	return { checkpoints: listCheckpoints(session, thread), written: findWritten(session, thread) };
+}
+
+/** Indexes tell it all: the parent of a checkpoint is the one before, unless the index of forks has another. */
+function listCheckpoints(session: SqliteSession, thread: SqlThread): ListedCheckpoint[] {
+	const { sql } = session;
+	const { thread_id: threadId } = thread;
+	proveKeys(session, thread);
+	const forks = findForks(session, thread);
+	const namespaces = sql.listNamespaces.pluck().all(thread.pk) as string[];
+	const checkpoints: ListedCheckpoint[] = [];
+	for (const ns of namespaces) {
+		const ids = sql.listIds.pluck().all(thread.pk, ns) as string[];
+		const elsewhere = forks.get(ns);
+		for (let i = ids.length - 1; i >= 0; i--) {
+			const id = ids[i] as string;
+			const parentId = elsewhere?.has(id) ? elsewhere.get(id) : ids[i - 1];
+			checkpoints.push({ threadId, ns, id, parentId });
+		}
+	}
+	return namespaces.length > 1 ? checkpoints.sort(compareRows) : checkpoints;
+}
+
+/** The parents of forks, by namespace and id. */
+function findForks(session: SqliteSession, thread: SqlThread): Map<string, Map<string, string | undefined>> {
+	proveForks(session, thread);
+	const forks = new Map<string, Map<string, string | undefined>>();
+	for (const row of session.sql.outlineForks.all(thread.pk)) {
+		const { ns, id, parent } = checkCheckpoint(row, thread);
+		forks.set(ns, (forks.get(ns) ?? new Map()).set(id, unpackOptional(parent)));
+	}
+	return forks;
+}
+
+function findWritten(session: SqliteSession, thread: SqlThread): ThreadOutline["written"] {
+	const { sql } = session;
+	const groups = sql.outlineWrites.all(thread.pk) as (SumCount & { ns: string; channel: string })[];
+	const bases = sql.outlineBases.get(thread.pk) as SumCount;
+	const total = [bases, ...groups].reduce((sum, count) => addSums(sum, totalOfCount(count, thread)), 0);
+	checkThreadTotal(session, thread, total);
+	const written = new Map<string, Set<string>>();
+	for (const { ns, channel } of groups) written.set(ns, (written.get(ns) ?? new Set()).add(channel));
+	return written;
+}
