@@ -1,6 +1,9 @@
 /** What holds more than this is large itself, and what is noted of it would be several times as large. */
 const MOST_HELD = 1000;
 
+/** Up to so many objects a look at each of them beats a hash. */
+const FEW = 12;
+
 const NOWHERE = new WeakRef(new Uint8Array(0));
 
 /**
@@ -19,8 +22,6 @@ export class ElementMemos {
 	readonly #used: Memo[] = [];
 	readonly #usedTwice: Memo[] = [];
 	readonly #made: Memo[] = [];
-	/** What is part of a memo, or was. */
-	readonly #noted = new WeakSet<object>();
 	#pass = 0;
 
 	/** Begins with a value. */
@@ -91,7 +92,10 @@ export class ElementMemos {
 		const shared = new Set(this.#usedTwice);
 		const others = written();
 		if (!this.#wereTogether()) this.#findShared(others, shared);
-		else if (this.#hasNoted(others)) for (const memo of this.#used) if (memo.hasAny(others)) shared.add(memo);
+		else {
+			const has = others.size <= FEW ? among([...others]) : (object: object) => others.has(object);
+			for (const memo of this.#used) if (memo.hasAny(has)) shared.add(memo);
+		}
 		for (const { member } of shared) this.#known.set(member, "never");
 		return shared.size === 0;
 	}
@@ -100,10 +104,7 @@ export class ElementMemos {
 	end(bytes: Uint8Array): void {
 		if (this.#used.length === 0 && this.#made.length === 0) return;
 		const home = new WeakRef(bytes);
-		for (const memo of this.#made) {
-			this.#known.set(memo.member, memo);
-			for (const object of memo.objects()) this.#noted.add(object);
-		}
+		for (const memo of this.#made) this.#known.set(memo.member, memo);
 		for (const memos of [this.#used, this.#made])
 			for (const memo of memos) {
 				memo.pass = this.#pass;
@@ -117,11 +118,6 @@ export class ElementMemos {
 	#wereTogether(): boolean {
 		const pass = this.#used[0]?.pass;
 		return this.#used.every((memo) => memo.pass === pass);
-	}
-
-	#hasNoted(objects: ReadonlySet<object>): boolean {
-		for (const object of objects) if (this.#noted.has(object)) return true;
-		return false;
 	}
 
 	#findShared(written: ReadonlySet<object>, shared: Set<Memo>): void {
@@ -170,9 +166,10 @@ export class Memo {
 		return true;
 	}
 
-	hasAny(objects: ReadonlySet<object>): boolean {
+	/** Whether one of its objects is among some others. */
+	hasAny(isAmong: (object: object) => boolean): boolean {
 		const held = this.#held;
-		for (let i = 0; i < held.length; i = nextIn(held, i)) if (objects.has(held[i] as object)) return true;
+		for (let i = 0; i < held.length; i = nextIn(held, i)) if (isAmong(held[i] as object)) return true;
 		return false;
 	}
 
@@ -181,6 +178,13 @@ export class Memo {
 		for (let i = 0; i < this.#held.length; i = nextIn(this.#held, i)) objects.push(this.#held[i] as object);
 		return objects;
 	}
+}
+
+function among(few: readonly object[]): (object: object) => boolean {
+	return (object) => {
+		for (let i = 0; i < few.length; i++) if (few[i] === object) return true;
+		return false;
+	};
 }
 
 /** Objects and what they held: `object, keys, values...`, or `array, length, elements...`, one after the other. */
@@ -220,18 +224,24 @@ export class Recorder {
 	}
 }
 
-/** Shapes of objects that are remembered, so that objects of one shape share what is noted of their keys. */
-const MOST_SHAPES = 256;
-const shapes = new Map<string, readonly string[]>();
+/** Shapes of objects that are remembered, by their number of keys: objects of one shape share what is noted of it. */
+const MOST_SHAPES = 16;
+const MOST_KEYS = 64;
+const shapes: (readonly string[])[][] = [];
 
 function knownKeys(keys: readonly string[]): readonly string[] {
-	const shape = keys.join("\n");
-	const known = shapes.get(shape);
-	// Another shape may be spelt the same.
-	if (known?.length === keys.length && known.every((key, i) => key === keys[i])) return known;
-	if (shapes.size >= MOST_SHAPES) shapes.clear();
-	shapes.set(shape, keys);
+	if (keys.length > MOST_KEYS) return keys;
+	shapes[keys.length] ??= [];
+	const alike = shapes[keys.length] as (readonly string[])[];
+	for (const known of alike) if (hasSameKeys(known, keys)) return known;
+	if (alike.length >= MOST_SHAPES) alike.length = 0;
+	alike.push(keys);
 	return keys;
+}
+
+function hasSameKeys(known: readonly string[], keys: readonly string[]): boolean {
+	for (let i = 0; i < keys.length; i++) if (known[i] !== keys[i]) return false;
+	return true;
 }
 
 function isSameObject(object: object, keys: readonly string[], held: Held, start: number): boolean {
