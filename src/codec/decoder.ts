@@ -28,7 +28,9 @@ const MOST_ELEMENTS = 2 ** 32 - 1;
 const UNITS_AT_ONCE = 4096;
 
 const NOTHING = new Uint8Array(0);
-const NOTHING_TO_VIEW = new DataView(NOTHING.buffer);
+
+/** For one number at a time. A view of the bytes of each value would take longer than most values do. */
+const float = new DataView(new ArrayBuffer(8));
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -40,7 +42,6 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  */
 export class Decoder {
 	#bytes: Uint8Array = NOTHING;
-	#view: DataView = NOTHING_TO_VIEW;
 	#at = 0;
 	#depth = 0;
 	#busy = false;
@@ -61,7 +62,6 @@ export class Decoder {
 		if (this.#busy) return new Decoder(this.#classes).decode(bytes);
 		this.#busy = true;
 		this.#bytes = bytes;
-		this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 		this.#at = 1;
 		this.#depth = 0;
 		try {
@@ -75,7 +75,6 @@ export class Decoder {
 		} finally {
 			this.#busy = false;
 			this.#bytes = NOTHING;
-			this.#view = NOTHING_TO_VIEW;
 			this.#objects = undefined;
 			this.#gaps = [];
 		}
@@ -250,14 +249,14 @@ export class Decoder {
 				throw corrupt("unknown single value");
 			case EXT_DATE: {
 				if (length !== 8) throw corrupt("a date that is not eight bytes");
-				const value = new Date(this.#view.getFloat64(start));
+				const value = new Date(this.#float64At(start));
 				this.#objects?.push(value);
 				return value;
 			}
 			case EXT_BIGINT:
 				return readBigInt(this.#bytes.subarray(start, start + length));
 			case EXT_REF:
-				return this.#resolve(length === 4 ? this.#view.getUint32(start) : -1);
+				return this.#resolve(length === 4 ? this.#uint32At(start) : -1);
 			default:
 				throw corrupt(`unknown extension ${type}`);
 		}
@@ -392,15 +391,30 @@ export class Decoder {
 	}
 
 	#uint16(): number {
-		return this.#view.getUint16(this.#take(2));
+		return this.#uint16At(this.#take(2));
 	}
 
 	#uint32(): number {
-		return this.#view.getUint32(this.#take(4));
+		return this.#uint32At(this.#take(4));
 	}
 
 	#float64(): number {
-		return this.#view.getFloat64(this.#take(8));
+		return this.#float64At(this.#take(8));
+	}
+
+	#uint16At(at: number): number {
+		const bytes = this.#bytes;
+		return ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+	}
+
+	#uint32At(at: number): number {
+		return this.#uint16At(at) * 0x10000 + this.#uint16At(at + 2);
+	}
+
+	#float64At(at: number): number {
+		float.setUint32(0, this.#uint32At(at));
+		float.setUint32(4, this.#uint32At(at + 4));
+		return float.getFloat64(0);
 	}
 }
 
