@@ -50,7 +50,7 @@ function startAgent(saver: Saver): () => Promise<unknown> {
 export const agent: Workload = {
 	name: "agent",
 	title: "agent loop",
-	rounds: 3,
+	rounds: 2,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver", target: { sqlite: 4, memory: 3 } },

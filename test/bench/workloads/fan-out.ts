@@ -25,7 +25,7 @@ function compileResearch(checkpointer: Saver) {
 export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
-	rounds: 3,
+	rounds: 2,
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
@@ -35,7 +35,7 @@ export const fanOut: Workload = {
 		bytes: { title: "bytes" },
 	},
 	async run(stage) {
-		const [tasks, turns] = stage.quick ? [10, 3] : [100, 10];
+		const [tasks, turns] = stage.quick ? [100, 2] : [100, 20];
 		const random = new Random(51);
 		const topics = Array.from({ length: tasks }, () => writeText(random, 80));
 		return measureOn(

@@ -9,7 +9,7 @@ import { check, type Stage, type Workload } from "../workload.ts";
 const STEPS = 5;
 const MESSAGE_CHARACTERS = 80;
 
-const threadsOf = ({ quick }: Stage) => (quick ? 20 : 2000);
+const threadsOf = ({ quick }: Stage) => (quick ? 20 : 1000);
 const nameOf = (thread: number) => `customer-${thread}`;
 
 /** What a short conversation holds after so many steps. */
@@ -28,7 +28,7 @@ function writeStep(messages: readonly BaseMessage[], done: number): Step {
 /** The most usual thing of all: a few short messages, on many threads that take turns. */
 export const small: Workload = {
 	name: "small",
-	title: "small states, 2,000 threads of 5 checkpoints",
+	title: "small states, 1,000 threads of 5 checkpoints",
 	rounds: 3,
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
