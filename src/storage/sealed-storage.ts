@@ -431,6 +431,9 @@ function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identi
 	return () => identify(...(source === undefined ? parts : [...parts, source]));
 }
 
+/** Most names and ids are of such characters. */
+const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
+
 /** The parts as a JSON array. */
 function identify(...parts: (string | number | null)[]): string {
 	let text = "";
@@ -440,6 +443,7 @@ function identify(...parts: (string | number | null)[]): string {
 
 /** A database may have made one or several U+FFFD of a half surrogate pair. */
 function quoteText(text: string): string {
+	if (NEEDS_NO_ESCAPE.test(text)) return `"${text}"`;
 	const isPlain = text.isWellFormed() && !text.includes("\ufffd");
 	return JSON.stringify(isPlain ? text : text.toWellFormed().replace(/\ufffd+/g, "\ufffd"));
 }

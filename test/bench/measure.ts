@@ -3,7 +3,7 @@ import { getHeapCodeStatistics } from "node:v8";
 import { now } from "./clock.ts";
 
 /** How often a read is repeated, unless that takes longer than the budget. */
-const READS = 9;
+const READS = 25;
 const READ_BUDGET_MS = 1000;
 
 export function median(values: readonly number[]): number {

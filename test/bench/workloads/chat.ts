@@ -73,6 +73,7 @@ function chat(size: number, quickSize: number, rounds: number, isTargeted = fals
 		name: `chat-${size}`,
 		title: `chat, ${size.toLocaleString("en")} messages`,
 		rounds,
+		warmUpMs: 500,
 		backends: ["sqlite", "memory", "postgres"],
 		measures: {
 			bytes: { title: "bytes", target: isTargeted ? { sqlite: 250, memory: 150, postgres: 50 } : {} },

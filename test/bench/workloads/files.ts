@@ -44,6 +44,7 @@ export const files: Workload = {
 	name: "files",
 	title: "200 files of 4 kB, one edited per step",
 	rounds: 2,
+	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes", target: { sqlite: 40 } },

@@ -41,6 +41,7 @@ export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
 	rounds: 2,
+	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes" },
