@@ -7,6 +7,8 @@ import { CheckpointError } from "../errors.ts";
 const ISO_FORM = "0000-00-00T00:00:00.000Z";
 const ISO_LENGTH = ISO_FORM.length;
 const DIGIT = "0".charCodeAt(0);
+/** Bytes up to this length are part of the object that holds them, so that a copy is quicker than another view of them. */
+const SHORT_BYTES = 64;
 
 /** Where a value is: in a blob, or right here. */
 export type Cell = number | Encoded;
@@ -114,8 +116,12 @@ function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
 	// A database may have given a Buffer, and two channels the same bytes: the codec would tell both from others.
-	const bytes = new Uint8Array(cell.bytes.buffer, cell.bytes.byteOffset, cell.bytes.length);
+	const bytes = cell.bytes.length <= SHORT_BYTES ? new Uint8Array(cell.bytes) : viewOf(cell.bytes);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
+}
+
+function viewOf({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
+	return new Uint8Array(buffer, byteOffset, length);
 }
 
 export function unpackCell(packed: unknown): Cell {

@@ -62,7 +62,7 @@ export function deleteWrite(list: WriteList, place: Place): WriteList {
 /** Adds what one task wrote. Answers the values of the writes that were dropped as well. */
 export function putWrites(list: WriteList, writes: readonly NewWrite[]): { list: WriteList; dropped: unknown[] } {
 	const dropped: unknown[] = [];
-	const before = ofTask(list, writes[0]?.taskId ?? "");
+	const before = list.length === 0 ? list : ofTask(list, writes[0]?.taskId ?? "");
 	const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
 	for (const write of writes) {
 		const { conflict } = write;
