@@ -93,7 +93,7 @@ describe("a compaction of a file", () => {
 		await thread(saver, "gone").chain(5, (n) => ({ values: { a: `${n} ${LONG}` } }));
 		await saver.close();
 		const db = new Database(path);
-		db.exec("INSERT INTO delta_gone SELECT pk FROM delta_thread; DELETE FROM delta_thread");
+		db.exec("INSERT INTO delta_gone SELECT pk, family FROM delta_thread; DELETE FROM delta_thread");
 		const again = new SqliteSaver(path);
 		const { blobs } = await again.compact();
 		expect(blobs).toBe(5);

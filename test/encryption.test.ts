@@ -352,7 +352,7 @@ describe("the database file", () => {
 			const { config, checkpoint } = (await saver.getTuple(at("talk")))!;
 			await saver.copyThread("talk", "latest", { latestOnly: true });
 			await saver.close();
-			const readable = ["talk", checkpoint.id, run_id, "child:", "update", "loop", "delta", "__interrupt__"];
+			const readable = ["talk", checkpoint.id, run_id, "child:", "delta", "__interrupt__"];
 			expect(config.configurable!.checkpoint_id).toBe(checkpoint.id);
 			expect(findMarks(path, readable)).toEqual(readable);
 
@@ -372,7 +372,7 @@ describe("the database file", () => {
 					...["channel", "run_id", "actor", "type", "sum"],
 				],
 				delta_base: ["thread", "ns", "checkpoint", "channel", "sum"],
-				delta_gone: ["thread"],
+				delta_gone: ["thread", "family"],
 				delta_sequence: ["next", "sum"],
 				delta_format: ["version"],
 			});

@@ -1,6 +1,15 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
-import { type PackedId, packId, packOptional, unpackOptional } from "./sqlite-ids.ts";
+import { handOn } from "./sqlite-heads.ts";
+import {
+	type PackedId,
+	type PackedSource,
+	packId,
+	packOptional,
+	packSource,
+	unpackOptional,
+	unpackSource,
+} from "./sqlite-ids.ts";
 import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
 import type { FreshCheckpoint, SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
@@ -20,12 +29,13 @@ export interface SqlCheckpoint {
 	 */
 	fork: number;
 	run_id: string | null;
-	source: string | null;
+	source: PackedSource | null;
 	step: number | null;
 	/** Totals over its writes and delta bases. */
 	writes: number;
 	bases: number;
 	sum: number;
+	/** Null if it is another row's and that one is lost, see `sqlite-heads.ts`. */
 	head: Uint8Array;
 }
 
@@ -76,13 +86,15 @@ export function newestId(session: SqliteSession, thread: SqlThread, ns: string):
 /** Throws unless a row is as it was stored. */
 export function checkCheckpoint(row: unknown, thread: SqlThread): SqlCheckpoint {
 	const found = row as SqlCheckpoint;
-	if (found.thread !== thread.pk || found.sum !== sumOfCheckpoint(found)) throw damaged(thread, found.ns, found.id);
+	const isSound = found.thread === thread.pk && found.sum === sumOfCheckpoint(found) && found.head !== null;
+	if (!isSound) throw damaged(thread, found.ns, found.id);
 	return found;
 }
 
 /** What the sum of a row must be. */
 export function sumOfCheckpoint({ thread, ns, id, parent, fork, run_id, source, step }: SqlCheckpoint): number {
-	return sumOfRow(thread, { ns, id, parentId: unpackOptional(parent), fork, runId: run_id, source, step });
+	const columns = { ns, id, parentId: unpackOptional(parent), fork, runId: run_id, source: unpackSource(source), step };
+	return sumOfRow(thread, columns);
 }
 
 function damaged({ thread_id: threadId }: SqlThread, ns: string, id: string): CheckpointError {
@@ -112,7 +124,7 @@ export function toCheckpoint(session: SqliteSession, thread: SqlThread, row: Sql
 		id,
 		parentId: unpackOptional(parent),
 		runId: run_id ?? undefined,
-		source: source ?? undefined,
+		source: unpackSource(source),
 		step: step ?? undefined,
 		head,
 	};
@@ -137,7 +149,7 @@ export function addCheckpoint(
 		packOptional(parentId),
 		fork,
 		runId ?? null,
-		source ?? null,
+		packSource(source),
 		step ?? null,
 		writes,
 		loose.bases,
@@ -164,7 +176,8 @@ export function replaceCheckpoint(session: SqliteSession, thread: SqlThread, row
 	const { ns, id, runId, source, step, head } = row;
 	const { pk, parent, fork } = checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
 	const sum = sumOfRow(thread.pk, { ns, id, parentId: unpackOptional(parent), fork, runId, source, step });
-	session.sql.updateCheckpoint.run(runId ?? null, source ?? null, step ?? null, sum, head, pk);
+	handOn(session, thread, [pk]);
+	session.sql.updateCheckpoint.run(runId ?? null, packSource(source), step ?? null, sum, head, pk);
 }
 
 export function relinkCheckpoint(
@@ -177,7 +190,7 @@ export function relinkCheckpoint(
 	const row = findCheckpoint(session, thread, ns, id);
 	if (row === undefined) return;
 	const { pk, run_id: runId, source, step } = row;
-	const columns = { ns, id, parentId, fork: 1, runId, source, step };
+	const columns = { ns, id, parentId, fork: 1, runId, source: unpackSource(source), step };
 	session.sql.relink.run(packOptional(parentId), sumOfRow(thread.pk, columns), pk);
 	const before = sumOfFork(row);
 	const after = sumOfFork({ ...row, parent: packOptional(parentId), fork: 1 });

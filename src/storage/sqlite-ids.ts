@@ -36,6 +36,21 @@ export function unpackId(packed: PackedId): string {
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/** What makes checkpoints, as LangGraph calls it: stored as its place in here, which takes a byte or none. */
+const SOURCES = ["input", "loop", "update", "fork"];
+/** A column of type ANY would keep other numbers as floats. */
+const PLACES = new Map<string | undefined, bigint>(SOURCES.map((source, at) => [source, BigInt(at)]));
+
+export type PackedSource = number | string;
+
+export function packSource(source: string | undefined): bigint | string | null {
+	return PLACES.get(source) ?? source ?? null;
+}
+
+export function unpackSource(packed: PackedSource | null): string | undefined {
+	return typeof packed === "number" ? SOURCES[packed] : (packed ?? undefined);
+}
+
 /** An id that may be missing. */
 export function packOptional(id: string | undefined): PackedId | null {
 	return id === undefined ? null : packId(id);

@@ -1,5 +1,6 @@
 import { compareIds } from "./compare-ids.ts";
 import { addCheckpoint, countIn, type Entry, findCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
+import { handOn } from "./sqlite-heads.ts";
 import { packId } from "./sqlite-ids.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, subtractSums, sumOfThread } from "./sqlite-sums.ts";
@@ -50,7 +51,8 @@ function copyAll(session: SqliteSession, source: SqlThread, target: SqlThread, c
 	const { sql } = session;
 	const way = wayBetween(source, target);
 	const entries = sql.copyCheckpoints.all(way) as Entry[];
-	copied.checkpoints(entries);
+	copied.count.checkpoints += entries.length;
+	copied.count.bytes += (sql.countHeads.get(source.pk) as { bytes: number }).bytes;
 	copied.writes(sql.copyWrites.all(way));
 	sql.copyBases.run(way);
 	for (const entry of entries) countIn(session, target, entry);
@@ -80,29 +82,37 @@ function copyOne(
 }
 
 /** Makes a thread disappear, and removes what fits in a batch. Answers what is left of it. */
-export function removeThread(session: SqliteSession, threadId: string, removed: Tally): number | undefined {
+export function removeThread(session: SqliteSession, threadId: string, removed: Tally): GoneThread | undefined {
 	const thread = findThread(session, threadId);
 	if (thread === undefined) return undefined;
-	session.sql.removeThread.run(thread.pk);
-	if (sweep(session, thread.pk, removed)) return undefined;
-	session.sql.addGone.run(thread.pk);
-	return thread.pk;
+	const { pk, family } = thread;
+	session.sql.removeThread.run(pk);
+	if (sweep(session, thread, removed)) return undefined;
+	session.sql.addGone.run(pk, family);
+	return { pk, family };
 }
 
+/** What is left of a thread that has disappeared. */
+export type GoneThread = Pick<SqlThread, "pk" | "family">;
+
 /** Removes more of a thread that has disappeared. Answers whether that was all. */
-export function removeGone(session: SqliteSession, thread: number, removed: Tally): boolean {
+export function removeGone(session: SqliteSession, thread: GoneThread, removed: Tally): boolean {
 	const isDone = sweep(session, thread, removed);
-	if (isDone) session.sql.removeGone.run(thread);
+	if (isDone) session.sql.removeGone.run(thread.pk);
 	return isDone;
 }
 
-function sweep({ sql }: SqliteSession, thread: number, removed: Tally): boolean {
-	const checkpoints = sql.removeSomeCheckpoints.all(thread, BATCH_ROWS);
-	const writes = sql.removeSomeWrites.all(thread, BATCH_ROWS);
+function sweep(session: SqliteSession, thread: GoneThread, removed: Tally): boolean {
+	const { sql } = session;
+	const checkpoints = sql.listSome.all(thread.pk, BATCH_ROWS) as { pk: number }[];
+	const pks = checkpoints.map(({ pk }) => pk);
+	handOn(session, thread, pks);
+	sql.removeListed.run(JSON.stringify(pks));
+	const writes = sql.removeSomeWrites.all(thread.pk, BATCH_ROWS);
 	removed.checkpoints(checkpoints);
 	removed.writes(writes);
 	const isDone = checkpoints.length < BATCH_ROWS && writes.length < BATCH_ROWS;
-	if (isDone) sql.removeAllBases.run(thread);
+	if (isDone) sql.removeAllBases.run(thread.pk);
 	return isDone;
 }
 
@@ -114,10 +124,22 @@ export function replaceBytes(session: SqliteSession, replacement: Replacement): 
 	const { threadId, ns, id } = replacement.key;
 	const thread = findThread(session, threadId);
 	if (thread === undefined) return false;
-	if (replacement.kind === "checkpoint") return sql.replaceHead.run(to, thread.pk, ns, id, from).changes > 0;
+	if (replacement.kind === "checkpoint") return replaceHead(session, thread, replacement);
 	if (replacement.kind === "deltaBase")
 		return sql.replaceBase.run(to, thread.pk, ns, packId(id), replacement.channel, from).changes > 0;
 	return replaceValue(session, thread, replacement);
+}
+
+function replaceHead(
+	session: SqliteSession,
+	thread: SqlThread,
+	{ key, from, to }: Replacement & { kind: "checkpoint" },
+): boolean {
+	const row = findCheckpoint(session, thread, key.ns, key.id);
+	if (row === undefined || Buffer.compare(row.head, from) !== 0) return false;
+	handOn(session, thread, [row.pk]);
+	session.sql.setHead.run(to, row.pk);
+	return true;
 }
 
 function replaceValue(

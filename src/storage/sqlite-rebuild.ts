@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from
 import { CheckpointError, quote } from "../errors.ts";
 import { type Entry, relinkCheckpoint, type SqlCheckpoint } from "./sqlite-checkpoints.ts";
 import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
+import { HEAD } from "./sqlite-heads.ts";
 import { type PackedId, unpackId, unpackOptional } from "./sqlite-ids.ts";
 import { SqlitePages, type Value } from "./sqlite-pages.ts";
 import { findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
@@ -119,6 +120,7 @@ class Rebuild {
 				"CORRUPT",
 				`There is nothing in ${quote(path)} that can be read: restore a backup, or choose another file.`,
 			);
+		this.#settleHeads();
 		this.#nameThreads(pages);
 		for (const thread of this.#threads.values()) this.#settle(thread);
 		this.#setSequence();
@@ -144,6 +146,12 @@ class Rebuild {
 		const statement = this.#session.prepare(`INSERT OR IGNORE INTO ${table} VALUES (${places})`);
 		// Numbers are bound as floats otherwise.
 		statement.run(...values.map((value) => (typeof value === "number" ? BigInt(value) : value)));
+	}
+
+	/** Copies get heads of their own; without one a row is lost, and will be missed by its thread. */
+	#settleHeads(): void {
+		this.#session.prepare(`DELETE FROM delta_checkpoint WHERE typeof(${HEAD}) <> 'blob'`).run();
+		this.#session.prepare(`UPDATE delta_checkpoint SET head = ${HEAD} WHERE typeof(head) = 'integer'`).run();
 	}
 
 	/** Threads whose own rows are lost are known to indexes, and what indexes don't know has no name any more. */

@@ -1,5 +1,6 @@
 import { compareIds } from "./compare-ids.ts";
 import { countOut, type Entry, findCheckpoint, newestId, relinkCheckpoint, separate } from "./sqlite-checkpoints.ts";
+import { handOn } from "./sqlite-heads.ts";
 import { isPackable, type PackedId, packId } from "./sqlite-ids.ts";
 import { proveKeys } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
@@ -91,6 +92,7 @@ function haveTwins({ sql }: SqliteSession, { family }: SqlThread, run: Run): boo
 function removeRun(session: SqliteSession, thread: SqlThread, run: Run, removed: RowCount): void {
 	const { sql } = session;
 	const forks = sql.listForksBetween.all(run) as Entry[];
+	handOn(session, thread, sql.listHolders.pluck().all(run) as number[]);
 	sql.removeCheckpoints.run(run);
 	sql.removeWritesBetween.run(run);
 	sql.removeBasesBetween.run(run);
@@ -103,12 +105,14 @@ function removeRun(session: SqliteSession, thread: SqlThread, run: Run, removed:
 
 function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }: CheckpointKey, removed: Tally): void {
 	const { sql } = session;
-	const [entry] = sql.removeCheckpoint.all(thread.pk, ns, id) as Entry[];
+	const entry = sql.findEntry.get(thread.pk, ns, id) as Entry | undefined;
 	const writes = sql.removeWrites.all(thread.pk, ns, packId(id));
 	const bases = sql.removeBases.all(thread.pk, ns, packId(id));
 	removed.writes(writes);
 	if (entry === undefined) thread.loose = subtractSums(thread.loose, totalOf([...writes, ...bases], thread));
 	else {
+		handOn(session, thread, [entry.pk]);
+		sql.removeCheckpoint.run(entry.pk);
 		countOut(session, thread, ns, [id], [entry]);
 		separate(session, thread, ns, id);
 		removed.checkpoints([entry]);

@@ -47,7 +47,9 @@ function isCheckpoint(values: readonly Value[]): boolean {
 	if (values.length !== 13) return false;
 	const [pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head] = values;
 	const row = { pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head };
-	return Buffer.isBuffer(head) && sum === sumOfCheckpoint(row as unknown as SqlCheckpoint);
+	return (
+		(Buffer.isBuffer(head) || typeof head === "number") && sum === sumOfCheckpoint(row as unknown as SqlCheckpoint)
+	);
 }
 
 function isBlob(values: readonly Value[]): boolean {

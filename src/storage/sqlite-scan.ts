@@ -1,4 +1,6 @@
 import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
+import { HEAD } from "./sqlite-heads.ts";
+import { packSource } from "./sqlite-ids.ts";
 import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { CHECKPOINT } from "./sqlite-statements.ts";
@@ -69,12 +71,12 @@ function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 /** Leaves out what can't match. */
 function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery): void {
 	const { source, step } = labels;
-	if (typeof source === "string") where.add("source = ?", source);
+	if (typeof source === "string") where.add("source = ?", packSource(source));
 	if (Number.isSafeInteger(step)) where.add("step = ?", step);
 	for (const piece of contains?.pieces ?? []) {
 		const { ifStartsWith } = contains as HeadPieces;
-		if (ifStartsWith === undefined) where.add("instr(head, ?) > 0", piece);
-		else where.add("(instr(head, ?) > 0 OR substr(head, 1, ?) <> ?)", piece, ifStartsWith.length, ifStartsWith);
+		if (ifStartsWith === undefined) where.add(`instr(${HEAD}, ?) > 0`, piece);
+		else where.add(`(instr(${HEAD}, ?) > 0 OR substr(${HEAD}, 1, ?) <> ?)`, piece, ifStartsWith.length, ifStartsWith);
 	}
 }
 

@@ -36,12 +36,12 @@ const MIGRATIONS: readonly string[] = [
 		parent ANY,
 		fork INTEGER NOT NULL,
 		run_id TEXT,
-		source TEXT,
+		source ANY,
 		step INTEGER,
 		writes INTEGER NOT NULL,
 		bases INTEGER NOT NULL,
 		sum INTEGER NOT NULL,
-		head BLOB NOT NULL
+		head ANY NOT NULL
 	) STRICT;
 	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);
 	CREATE INDEX delta_checkpoint_fork ON delta_checkpoint (thread, ns, parent) WHERE fork = 1;
@@ -85,7 +85,7 @@ const MIGRATIONS: readonly string[] = [
 		PRIMARY KEY (thread, ns, checkpoint, channel)
 	) STRICT, WITHOUT ROWID;
 
-	CREATE TABLE delta_gone (thread INTEGER PRIMARY KEY) STRICT;
+	CREATE TABLE delta_gone (thread INTEGER PRIMARY KEY, family INTEGER NOT NULL) STRICT;
 	CREATE TABLE delta_sequence (next INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;
 	INSERT INTO delta_sequence VALUES (1, ${sumOf("sequence", 1)});
 	`,

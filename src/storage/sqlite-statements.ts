@@ -1,8 +1,9 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
+import { HEAD, sqlHolder } from "./sqlite-heads.ts";
 import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 
-export const CHECKPOINT =
-	"SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head FROM delta_checkpoint";
+export const CHECKPOINT = `SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, ${HEAD} AS head
+	FROM delta_checkpoint`;
 const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, sum, value
 	FROM delta_write`;
 const BASE = "SELECT thread, ns, checkpoint, channel, sum, data FROM delta_base";
@@ -51,24 +52,36 @@ const SQL = {
 	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,
-	removeCheckpoint: `DELETE FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?
-		RETURNING pk, ns, id, parent, fork, length(head) AS bytes`,
-	countCheckpoints: `SELECT count(*) AS count, sum(writes) AS writes, sum(bases) AS bases, total(length(head)) AS bytes
+	findEntry: `SELECT pk, ns, id, parent, fork, length(${HEAD}) AS bytes FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
+	removeCheckpoint: "DELETE FROM delta_checkpoint WHERE pk = ?",
+	countCheckpoints: `SELECT count(*) AS count, sum(writes) AS writes, sum(bases) AS bases, total(length(${HEAD})) AS bytes
 		FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
+	listHolders: `SELECT pk FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN} AND typeof(head) = 'blob'`,
 	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
 	listForksBetween: `SELECT ns, parent, pk, fork FROM delta_checkpoint INDEXED BY delta_checkpoint_fork
 		WHERE ${CHECKPOINTS_BETWEEN} AND fork = 1`,
-	/** A checkpoint without a twin in another thread of its family. The newest come first: they are the thread's own. */
-	findOnlyCheckpoint: `SELECT 1 FROM delta_checkpoint AS mine WHERE ${CHECKPOINTS_BETWEEN} AND NOT EXISTS (
-		SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
+	/**
+	 * A checkpoint that has its own head and no twin in another thread of its family, whose head it would be too. The newest
+	 * come first: they are the thread's own.
+	 */
+	findOnlyCheckpoint: `SELECT 1 FROM delta_checkpoint AS mine WHERE ${CHECKPOINTS_BETWEEN} AND typeof(head) = 'blob'
+		AND NOT EXISTS (SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
 		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
-		WHERE other.family = :family AND other.pk <> :thread AND twin.pk <> mine.pk AND twin.head = mine.head
-		) ORDER BY id DESC LIMIT 1`,
-	removeSomeCheckpoints: `DELETE FROM delta_checkpoint WHERE pk IN (SELECT pk FROM delta_checkpoint WHERE thread = ? LIMIT ?)
-		RETURNING length(head) AS bytes`,
+		WHERE other.family = :family AND other.pk <> :thread AND twin.head = mine.pk) ORDER BY id DESC LIMIT 1`,
+	listSome: `SELECT pk, length(${HEAD}) AS bytes FROM delta_checkpoint WHERE thread = ? LIMIT ?`,
+	removeListed: "DELETE FROM delta_checkpoint WHERE pk IN (SELECT value FROM json_each(?))",
 	copyCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
-		SELECT :target, ns, id, parent, fork, run_id, source, step, writes, bases, ${sqlSum("sum", ":between")}, head
-		FROM delta_checkpoint WHERE thread = :source ORDER BY pk RETURNING pk, ns, id, parent, fork, length(head) AS bytes`,
+		SELECT :target, ns, id, parent, fork, run_id, source, step, writes, bases, ${sqlSum("sum", ":between")}, ${sqlHolder("delta_checkpoint")}
+		FROM delta_checkpoint WHERE thread = :source ORDER BY pk RETURNING pk, ns, id, parent, fork`,
+	countHeads: `SELECT total(length(${HEAD})) AS bytes FROM delta_checkpoint WHERE thread = ?`,
+	getRelative: "SELECT pk FROM delta_thread WHERE family = ? AND pk <> ? LIMIT 1",
+	findHeirs: `SELECT mine.pk AS holder, other.pk AS row FROM json_each(:rows) AS listed
+		CROSS JOIN delta_checkpoint AS mine ON mine.pk = listed.value AND typeof(mine.head) = 'blob'
+		CROSS JOIN delta_thread AS relative ON relative.family = :family AND relative.pk <> :thread
+		CROSS JOIN delta_checkpoint AS other ON other.thread = relative.pk AND other.ns = mine.ns AND other.id = mine.id
+		WHERE other.head = mine.pk`,
+	takeHead: `UPDATE delta_checkpoint SET head = ${HEAD} WHERE pk = ?`,
+	setHead: "UPDATE delta_checkpoint SET head = ? WHERE pk = ?",
 
 	getWrites: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
 	getThreadWrites: `${WRITE} WHERE thread = ?`,
@@ -121,7 +134,6 @@ const SQL = {
 	listFamilies: "SELECT DISTINCT family FROM delta_blob WHERE family > ? ORDER BY family LIMIT ?",
 	removeBlob: "DELETE FROM delta_blob WHERE id = ? AND family = ?",
 
-	replaceHead: "UPDATE delta_checkpoint SET head = ? WHERE thread = ? AND ns = ? AND id = ? AND head = ?",
 	replaceValue: `UPDATE delta_write SET value = ?, sum = ? WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?
 		AND generation = ? AND idx = ? AND value = ?`,
 	replaceBase:
@@ -142,14 +154,14 @@ const SQL = {
 		sum = ? WHERE pk = ?`,
 	setEra: "UPDATE delta_thread SET era = ? WHERE pk = ?",
 	removeThread: "DELETE FROM delta_thread WHERE pk = ?",
-	addGone: "INSERT INTO delta_gone VALUES (?)",
-	getGone: "SELECT thread FROM delta_gone LIMIT 1",
+	addGone: "INSERT INTO delta_gone VALUES (?, ?)",
+	getGone: "SELECT thread AS pk, family FROM delta_gone LIMIT 1",
 	removeGone: "DELETE FROM delta_gone WHERE thread = ?",
 
 	totals: `SELECT (SELECT count(*) FROM delta_thread) AS threads,
 		(SELECT count(*) FROM delta_checkpoint) AS checkpoints,
 		(SELECT count(*) FROM delta_write) AS writes,
-		(SELECT total(length(head)) FROM delta_checkpoint) AS checkpointBytes,
+		(SELECT total(length(${HEAD})) FROM delta_checkpoint) AS checkpointBytes,
 		(SELECT total(length(data)) FROM delta_blob) AS blobBytes,
 		(SELECT total(length(value)) FROM delta_write WHERE typeof(value) = 'blob') AS writeBytes`,
 } as const;

@@ -16,7 +16,7 @@ import {
 } from "./sqlite-checkpoints.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
-import { copy, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
+import { copy, type GoneThread, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
 import { findOutline } from "./sqlite-outline.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
@@ -312,7 +312,7 @@ export class SqliteStorage implements Storage {
 		const removed = new Tally();
 		const left = await this.#alter((session) => removeThread(session, threadId, removed));
 		for (let isDone = left === undefined; !isDone; )
-			isDone = await this.#alter((session) => removeGone(session, left as number, removed));
+			isDone = await this.#alter((session) => removeGone(session, left as GoneThread, removed));
 		return removed.count;
 	}
 
@@ -373,8 +373,8 @@ export class SqliteStorage implements Storage {
 
 	async tidy(): Promise<boolean> {
 		const gone = await this.#alter((session) => {
-			const found = session.sql.getGone.get() as { thread: number } | undefined;
-			if (found !== undefined) removeGone(session, found.thread, new Tally());
+			const found = session.sql.getGone.get() as GoneThread | undefined;
+			if (found !== undefined) removeGone(session, found, new Tally());
 			return found !== undefined;
 		});
 		if (gone) return true;
