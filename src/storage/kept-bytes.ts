@@ -14,7 +14,7 @@ const { latin1Slice, latin1Write } = (globalThis.Buffer?.prototype ?? {}) as {
 };
 
 export function keepBytes(bytes: Uint8Array): KeptBytes {
-	if (latin1Slice === undefined || bytes.length > MOST_AS_TEXT) return bytes;
+	if (latin1Slice === undefined || latin1Write === undefined || bytes.length > MOST_AS_TEXT) return bytes;
 	return latin1Slice.call(bytes, 0, bytes.length);
 }
 
