@@ -103,15 +103,14 @@ class Relations {
 
 	/** The id of the nearest ancestor that does not go. */
 	nearestKept(row: ListedCheckpoint): string | undefined {
-		const seen = new Set<ListedCheckpoint>();
 		let at = row;
-		for (;;) {
+		// Whoever has more ancestors than there are rows is one of them.
+		for (let left = this.#rows.size; left > 0; left--) {
 			const parent = this.parentOf(at);
 			if (parent === undefined || this.#kept.has(parent)) return at.parentId;
-			if (seen.has(parent)) return undefined;
-			seen.add(parent);
 			at = parent;
 		}
+		return undefined;
 	}
 }
 

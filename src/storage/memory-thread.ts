@@ -91,19 +91,27 @@ export class Namespace {
 
 	/** Takes out all slots with these ids, and answers them. */
 	removeAll(ids: ReadonlySet<string>): Slot[] {
-		const removed = this.slots.filter(({ id }) => ids.has(id));
-		this.slots = this.slots.filter(({ id }) => !ids.has(id));
-		for (const { checkpoint } of removed) if (checkpoint !== undefined) this.checkpoints--;
+		const removed: Slot[] = [];
+		const kept: Slot[] = [];
+		for (const slot of this.slots) {
+			const isGoing = ids.has(slot.id);
+			if (isGoing && slot.checkpoint !== undefined) this.checkpoints--;
+			(isGoing ? removed : kept).push(slot);
+		}
+		this.slots = kept;
 		return removed;
 	}
 
-	/** Whether slots that were copied between here and another thread are the same on both sides. */
+	/** Whether slots of another thread, by ascending id, are still as they were copied from here or to here. */
 	sharesAll(slots: readonly Slot[]): boolean {
-		const shared = new Set<unknown>();
-		for (const { checkpoint, writes } of this.slots) shared.add(checkpoint).add(writes);
-		const isShared = ({ checkpoint, writes, deltaBases }: Slot) =>
-			shared.has(checkpoint) && (writes.length === 0 || shared.has(writes)) && deltaBases === undefined;
-		return slots.every(isShared);
+		let at = 0;
+		for (const { id, checkpoint, writes, deltaBases } of slots) {
+			if (this.slots[at]?.id !== id) at = this.placeOf(id);
+			const twin = this.slots[at++];
+			if (twin?.id !== id || twin.checkpoint !== checkpoint || deltaBases !== undefined) return false;
+			if (writes.length > 0 && twin.writes !== writes) return false;
+		}
+		return true;
 	}
 
 	/** The checkpoint of a slot that has one. */
