@@ -14,7 +14,7 @@ import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
 import type { FreshCheckpoint, SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import { takeLoose } from "./sqlite-writes.ts";
+import { asRead, knownWrites, takeLoose } from "./sqlite-writes.ts";
 import type { CheckpointRow, FoundCheckpoint } from "./storage.ts";
 
 export interface SqlCheckpoint {
@@ -81,6 +81,18 @@ export function findChildren(session: SqliteSession, thread: SqlThread, ns: stri
 /** The greatest id of a namespace, as the index has it. */
 export function newestId(session: SqliteSession, thread: SqlThread, ns: string): string | undefined {
 	return (session.sql.getNewestId.get(thread.pk, ns) as { id: string | null }).id ?? undefined;
+}
+
+/** The newest checkpoint of a thread, if this connection has added it and nobody has changed anything since. */
+export function findFreshHead(session: SqliteSession, thread: SqlThread, ns: string): FoundCheckpoint | undefined {
+	if (ns !== "" || thread.head === null) return undefined;
+	const fresh = session.findFresh(thread.pk, ns, thread.head);
+	if (fresh === undefined) return undefined;
+	const { threadId, id, parentId, runId, source, step, head } = fresh.row;
+	session.recent.set(thread, ns, id, fresh.writes);
+	const writes = knownWrites(fresh);
+	if (writes !== undefined) session.expectWrites(fresh.row, writes);
+	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head: asRead(head) };
 }
 
 /** Throws unless a row is as it was stored. */
@@ -162,7 +174,7 @@ export function addCheckpoint(
 	const parent = packOptional(parentId);
 	const pk = Number(lastInsertRowid);
 	countIn(session, thread, { pk, ns, id, parent, fork, bytes: head.length });
-	return { pk, thread: thread.pk, ns, id, writes, tasks: new Map() };
+	return { pk, thread: thread.pk, row, writes, tasks: new Map() };
 }
 
 /** A row that is put between two others, or removed there, may part a child from its parent. */

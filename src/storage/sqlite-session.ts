@@ -2,9 +2,11 @@ import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
 import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
+import type { CheckpointKey, CheckpointRow, WriteRow } from "./storage.ts";
 
-/** More threads, or checkpoints without writes, are not remembered than this. */
+/** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes in all. */
 const MOST_REMEMBERED = 4096;
+const MOST_HEAD_BYTES = 4096;
 
 /** An open database, with what was found out about it since it was opened. */
 export class SqliteSession {
@@ -16,6 +18,7 @@ export class SqliteSession {
 	/** What this connection stored last, and nobody else has changed since. */
 	readonly #threads = new Map<string, SqlThread>();
 	readonly #checkpoints = new Map<string, FreshCheckpoint>();
+	#expected: { key: CheckpointKey; rows: readonly WriteRow[] } | undefined;
 	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
@@ -33,30 +36,58 @@ export class SqliteSession {
 	/** A thread that this connection has stored last, if nobody else has changed anything since. For use in a transaction. */
 	findKnown(threadId: string): SqlThread | undefined {
 		if (this.#threads.size === 0) return undefined;
-		const { data_version: version } = this.sql.getDataVersion.get() as { data_version: number };
-		if (version !== this.#version) this.forget();
-		this.#version = version;
+		this.#forgetIfChanged();
 		return this.#threads.get(threadId);
 	}
 
+	#forgetIfChanged(): void {
+		const { data_version: version } = this.sql.getDataVersion.get() as { data_version: number };
+		if (version !== this.#version) this.forget();
+		this.#version = version;
+	}
+
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
+		this.#expected = undefined;
 		if (this.#isShared) return;
 		if (this.#threads.size >= MOST_REMEMBERED) this.#threads.clear();
 		if (this.#checkpoints.size >= MOST_REMEMBERED) this.#checkpoints.clear();
 		this.#threads.set(thread.thread_id, thread);
-		if (checkpoint?.writes === NO_WRITES) this.#checkpoints.set(checkpoint.id, checkpoint);
+		if (checkpoint?.writes !== NO_WRITES || checkpoint.row.head.length > MOST_HEAD_BYTES) return;
+		this.#checkpoints.set(checkpoint.row.id, checkpoint);
+		// Its parent is not the newest any more, and nobody is likely to ask for it.
+		if (checkpoint.row.parentId !== undefined) this.#checkpoints.delete(checkpoint.row.parentId);
 	}
 
-	/** The checkpoint with this key, if all its writes are known. */
+	/** To be called when a checkpoint was put in the place of another. */
+	forgetCheckpoint(id: string): void {
+		this.#checkpoints.delete(id);
+	}
+
+	/** The checkpoint with this key, if this connection has added it. For use after {@link findKnown}. */
 	findFresh(thread: number, ns: string, id: string): FreshCheckpoint | undefined {
 		const found = this.#checkpoints.get(id);
-		return found?.thread === thread && found.ns === ns ? found : undefined;
+		return found?.thread === thread && found.row.ns === ns ? found : undefined;
+	}
+
+	/** Keeps the writes of a checkpoint that was found, since they will be asked for next. */
+	expectWrites(key: CheckpointKey, rows: readonly WriteRow[]): void {
+		this.#expected = { key, rows };
+	}
+
+	/** The writes that were kept, if nothing at all has changed since. */
+	takeExpected({ threadId, ns, id }: CheckpointKey): readonly WriteRow[] | undefined {
+		if (this.#expected === undefined) return undefined;
+		this.#forgetIfChanged();
+		const { key, rows } = this.#expected ?? {};
+		this.#expected = undefined;
+		return key?.id === id && key.ns === ns && key.threadId === threadId ? rows : undefined;
 	}
 
 	/** To be called when threads or writes are changed in another way than by adding to them, or changes are undone. */
 	forget(): void {
 		this.#threads.clear();
 		this.#checkpoints.clear();
+		this.#expected = undefined;
 	}
 
 	/** A statement whose text depends on the call. */
@@ -73,11 +104,19 @@ export class SqliteSession {
 export interface FreshCheckpoint {
 	readonly pk: number;
 	readonly thread: number;
-	readonly ns: string;
-	readonly id: string;
+	readonly row: CheckpointRow;
 	/** As in its row. */
 	writes: number;
-	readonly tasks: Map<string, { generation: number; idx: number; sum: number }[]>;
+	readonly tasks: Map<string, TaskWrite[]>;
+}
+
+/** What the next writes of a task have to do with those that it has. */
+export interface TaskWrite {
+	readonly generation: number;
+	readonly idx: number;
+	readonly sum: number;
+	/** Unknown if it was read for this alone. */
+	readonly row?: WriteRow | undefined;
 }
 
 /**

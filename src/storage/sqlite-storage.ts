@@ -10,6 +10,7 @@ import {
 	checkCheckpoint,
 	findCheckpoint,
 	findChildren,
+	findFreshHead,
 	findLatest,
 	replaceCheckpoint,
 	toCheckpoint,
@@ -117,6 +118,8 @@ export class SqliteStorage implements Storage {
 
 	getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
 		return this.#ofThread(threadId, undefined, (session, thread) => {
+			const fresh = findFreshHead(session, thread, ns);
+			if (fresh !== undefined) return fresh;
 			const row = findLatest(session, thread, ns);
 			return row && toCheckpoint(session, thread, row);
 		});
@@ -290,6 +293,7 @@ export class SqliteStorage implements Storage {
 			const replaced = checkpoint !== undefined && added === undefined;
 			if (replaced) {
 				replaceCheckpoint(session, thread, checkpoint);
+				session.forgetCheckpoint(checkpoint.id);
 				thread.stamp = fresh;
 			}
 			if (checkpoint !== undefined) thread.updated_at = now;

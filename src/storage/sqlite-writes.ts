@@ -1,7 +1,7 @@
 import { CheckpointError, type Place, quote } from "../errors.ts";
 import { inGeneration } from "./new-write.ts";
 import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
-import type { SqliteSession } from "./sqlite-session.ts";
+import type { FreshCheckpoint, SqliteSession, TaskWrite } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
 import { findThread, type SqlThread } from "./sqlite-threads.ts";
 import type { CheckpointKey, DeltaBaseRow, NewWrite, StoredValue, WriteRow } from "./storage.ts";
@@ -43,6 +43,8 @@ export function findWritesOf(session: SqliteSession, key: CheckpointKey): WriteR
 
 /** The same by a single statement, if the checkpoint was read just now and nothing has changed since. */
 export function findRecentWrites(session: SqliteSession, { threadId, ns, id }: CheckpointKey): WriteRow[] | undefined {
+	const expected = session.takeExpected({ threadId, ns, id });
+	if (expected !== undefined) return [...expected];
 	const recent = session.recent.get(threadId, ns, id);
 	if (recent === undefined) return undefined;
 	const rows = session.sql.getWrites.all(recent.thread.pk, ns, packId(id));
@@ -126,7 +128,7 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	const place = taskOf(thread, first);
 	const fresh = session.findFresh(thread.pk, ns, id);
 	const known = fresh === undefined ? session.sql.getTaskWrites.all(...place) : (fresh.tasks.get(first.taskId) ?? []);
-	const before = known as readonly { generation: number; idx: number; sum: number }[];
+	const before = known as readonly TaskWrite[];
 	const after = [...before];
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Map<number, number>();
@@ -142,10 +144,11 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		const older = before.find((row) => row.generation === generation && row.idx === write.idx);
 		if (taken.has(write.idx)) change = subtractSums(change, taken.get(write.idx) as number);
 		else if (older !== undefined) change = subtractSums(change, ownSum(older, thread));
-		const sum = addWrite(session, thread, inGeneration(write, generation), place);
+		const row = inGeneration(write, generation);
+		const sum = addWrite(session, thread, row, place);
 		taken.set(write.idx, sum);
 		change = addSums(change, sum);
-		const entry = { generation, idx: write.idx, sum: addSums(sum, sumOfThread(thread.pk)) };
+		const entry = { generation, idx: write.idx, sum: addSums(sum, sumOfThread(thread.pk)), row };
 		const at = after.findIndex((row) => row.generation === generation && row.idx === write.idx);
 		after.splice(at < 0 ? after.length : at, 1, entry);
 	}
@@ -156,6 +159,22 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		if (change !== 0) session.sql.setWrites.run(fresh.writes, fresh.pk);
 	}
 	return dropped;
+}
+
+/** The writes of a checkpoint in their order, if they are all of one task and none is unknown. */
+export function knownWrites({ tasks }: FreshCheckpoint): WriteRow[] | undefined {
+	if (tasks.size > 1) return undefined;
+	const [entries = []] = tasks.values();
+	const ordered = [...entries].sort((a, b) => a.generation - b.generation || a.idx - b.idx);
+	const rows = ordered.flatMap(({ row }) =>
+		row === undefined ? [] : { ...row, value: typeof row.value === "number" ? row.value : asRead(row.value) },
+	);
+	return rows.length === entries.length ? rows : undefined;
+}
+
+/** Bytes as the database would answer them. */
+export function asRead(bytes: Uint8Array): Buffer {
+	return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** The first columns of all writes of a task. */
