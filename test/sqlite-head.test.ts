@@ -63,7 +63,7 @@ describe("the newest checkpoint of a thread", () => {
 		["writes of another task", (by) => put(by, undefined, [write("b", "another", 0)])],
 		["a thread without it", (by) => by.removeThread(key("a").threadId)],
 	])("is read again after another connection, or this one, stored %s", async (_, change) => {
-		for (const by of [other, storage]) {
+		for (const by of [storage, other]) {
 			await readHead(storage);
 			await change(by);
 			expect(await readHead(storage)).toEqual(await readHead(other));
@@ -71,7 +71,7 @@ describe("the newest checkpoint of a thread", () => {
 	});
 
 	it("comes with the writes that it has when they are asked for", async () => {
-		for (const [i, by] of [other, storage].entries()) {
+		for (const [i, by] of [storage, other].entries()) {
 			const head = await storage.getLatest(key("a").threadId, "");
 			await put(by, undefined, [write("b", "task", 2 + i)]);
 			expect((await storage.getWrites([head as CheckpointRow])).map(({ idx }) => idx)).toContain(2 + i);
