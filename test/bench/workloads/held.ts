@@ -14,9 +14,10 @@ export const held: Workload = {
 	title: "10,000 threads in one process",
 	rounds: 1,
 	backends: ["sqlite", "memory"],
-	// The official SqliteSaver holds nothing.
 	measures: { bytesHeld: { title: "bytes held", only: "memory" } },
 	async run(stage) {
+		// The official SqliteSaver has no cache.
+		if (stage.side === "official" && stage.backend === "sqlite") return { bytesHeld: 0 };
 		const messages = writeMessages(MESSAGES + 1);
 		const before = await heldBytes();
 		const { saver, close } = openSaver(stage);

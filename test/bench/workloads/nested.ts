@@ -40,7 +40,7 @@ function writePlans({ quick }: Stage): Task[] {
 export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
-	rounds: 2,
+	rounds: 1,
 	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -29,7 +29,7 @@ function writeStep(messages: readonly BaseMessage[], done: number): Step {
 export const small: Workload = {
 	name: "small",
 	title: "small states, 1,000 threads of 5 checkpoints",
-	rounds: 3,
+	rounds: 2,
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
