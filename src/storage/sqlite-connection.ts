@@ -19,6 +19,8 @@ interface Change {
 
 /** Changes in one transaction. More would make other processes wait longer than they gain. */
 const MOST_TOGETHER = 64;
+/** Changes in a row that are committed at once, although they could wait: the next checkpoint can then refer to them. */
+const MOST_PATIENT = 8;
 /** How often a busy database is asked again at once: most commits of others are over within the time that takes. */
 const QUICK_RETRIES = 3;
 /** Afterwards the pauses grow up to this many milliseconds. */
@@ -41,6 +43,8 @@ export class SqliteConnection {
 	#file: FileIdentity | undefined;
 	#waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
+	/** How many changes in a row could wait. */
+	#patient = 0;
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
 	#isClosed = false;
@@ -69,7 +73,8 @@ export class SqliteConnection {
 	 * Runs a change as one transaction, or as part of the one that the application has open on its own database. It is
 	 * committed with all others of the same tick.
 	 *
-	 * @param canWait whether the turn of the event loop may end first, unless another change or a read comes before
+	 * @param canWait whether the turn of the event loop may end first, once many such changes came one after the other,
+	 * unless another change or a read comes before
 	 */
 	async change<T>(work: Work<T>, canWait = false): Promise<T> {
 		this.checkWritable();
@@ -77,9 +82,10 @@ export class SqliteConnection {
 		return new Promise<T>((resolve, reject) => {
 			const done = resolve as (result: unknown) => void;
 			this.#waiting.push({ work, since: performance.now(), resolve: done, reject });
+			this.#patient = canWait ? this.#patient + 1 : 0;
 			const { isShared, waitsForDisk } = this.#source;
 			// By the end of a turn the application may be in a transaction of its own.
-			if ((canWait || waitsForDisk) && !isShared) this.#flushing ??= this.#flush();
+			if ((this.#patient > MOST_PATIENT || waitsForDisk) && !isShared) this.#flushing ??= this.#flush();
 			else if (!this.#isDue) {
 				this.#isDue = true;
 				queueMicrotask(() => this.#commitAtOnce());
