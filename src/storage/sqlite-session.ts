@@ -4,7 +4,7 @@ import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
 import type { CheckpointKey, CheckpointRow, WriteRow } from "./storage.ts";
 
-/** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes in all. */
+/** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes as a rule. */
 const MOST_REMEMBERED = 4096;
 const MOST_HEAD_BYTES = 4096;
 

@@ -30,6 +30,9 @@ interface SqlBase {
 	data: Uint8Array;
 }
 
+/** Writes of a fresh checkpoint that are kept for whoever reads it next. */
+const MOST_KEPT = 8;
+
 /** Which total of a checkpoint's row. */
 type Total = "writes" | "bases";
 
@@ -130,6 +133,9 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	const known = fresh === undefined ? session.sql.getTaskWrites.all(...place) : (fresh.tasks.get(first.taskId) ?? []);
 	const before = known as readonly TaskWrite[];
 	const after = [...before];
+	// Of more than one task, or of many writes, nobody will ask for the rows.
+	const others = fresh === undefined ? 0 : fresh.tasks.size - (fresh.tasks.has(first.taskId) ? 1 : 0);
+	const isKept = fresh !== undefined && others === 0 && writes.length <= MOST_KEPT;
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	const taken = new Map<number, number>();
 	let change = 0;
@@ -148,7 +154,12 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		const sum = addWrite(session, thread, row, place);
 		taken.set(write.idx, sum);
 		change = addSums(change, sum);
-		const entry = { generation, idx: write.idx, sum: addSums(sum, sumOfThread(thread.pk)), row };
+		const entry = {
+			generation,
+			idx: write.idx,
+			sum: addSums(sum, sumOfThread(thread.pk)),
+			row: isKept ? row : undefined,
+		};
 		const at = after.findIndex((row) => row.generation === generation && row.idx === write.idx);
 		after.splice(at < 0 ? after.length : at, 1, entry);
 	}
