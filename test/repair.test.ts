@@ -7,6 +7,8 @@ import { SqliteSaver, type SqliteSaverOptions } from "../src/sqlite.ts";
 import { MemoryStorage } from "../src/storage/memory-storage.ts";
 import { fileSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
+import type { WriteRow } from "../src/storage/storage.ts";
+import { pendingCheckpoints, setPendingWrites, spreadWrites } from "./support/pending.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
 import { folder, LONG, path, thread } from "./support/scratch-file.ts";
 
@@ -109,8 +111,14 @@ for (const [name, options] of [
 			expect(readdirSync(folder)).toEqual(["test.db"]);
 		});
 
-		it("loses a write that has a changed byte, and keeps its checkpoint", async () => {
-			change((db) => db.exec("UPDATE delta_write SET value = damage(value)"));
+		it.each([
+			["in the row of its checkpoint", false],
+			["in a row of its own", true],
+		])("loses a write that has a changed byte %s, and keeps its checkpoint", async (_, isSpread) => {
+			change((db) => {
+				if (isSpread) spreadWrites(db);
+				damageWrites(db, () => true);
+			});
 			await withSaver(async (saver) => {
 				await expect(thread(saver, "hurt").read(ids[3])).rejects.toMatchObject({ code: "CORRUPT" });
 				const { damage } = await saver.verify();
@@ -275,7 +283,7 @@ describe("a repair", () => {
 		const before = await log.replay(last, "log");
 		await saver.close();
 		change((db) => {
-			db.exec("UPDATE delta_write SET value = damage(value) WHERE channel = 'note'");
+			damageWrites(db, ({ channel }) => channel === "note");
 			db.exec("UPDATE delta_blob SET data = damage(data)");
 		});
 		const again = new SqliteSaver(path);
@@ -298,14 +306,30 @@ describe("a repair", () => {
 	});
 });
 
+function damaged(bytes: Uint8Array): Buffer {
+	const copy = Buffer.from(bytes);
+	copy[copy.length >> 1] = (copy[copy.length >> 1] as number) ^ 0x10;
+	return copy;
+}
+
+/** Damages the values of writes, wherever they stand. */
+function damageWrites(db: Database.Database, isChosen: (row: WriteRow) => boolean): void {
+	const spread = db.prepare("SELECT channel, value FROM delta_write").all() as WriteRow[];
+	const set = db.prepare("UPDATE delta_write SET value = ? WHERE value = ?");
+	for (const row of spread.filter(isChosen)) set.run(damaged(row.value as Buffer), row.value);
+	for (const checkpoint of pendingCheckpoints(db)) {
+		const damage = (row: WriteRow) => ({ ...row, value: damaged(row.value as Buffer) });
+		setPendingWrites(db, {
+			...checkpoint,
+			writes: checkpoint.writes.map((row) => (isChosen(row) ? damage(row) : row)),
+		});
+	}
+}
+
 /** Changes a file behind the saver's back. SQL can `damage` bytes: one in the middle becomes another. */
 function change<T>(work: (db: Database.Database) => T): T {
 	const db = new Database(path);
-	db.function("damage", (bytes) => {
-		const copy = Buffer.from(bytes as Buffer);
-		copy[copy.length >> 1] = (copy[copy.length >> 1] as number) ^ 0x10;
-		return copy;
-	});
+	db.function("damage", (bytes) => damaged(bytes as Buffer));
 	try {
 		return work(db);
 	} finally {

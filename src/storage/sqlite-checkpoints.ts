@@ -11,10 +11,11 @@ import {
 	unpackSource,
 } from "./sqlite-ids.ts";
 import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
+import { spreadPending } from "./sqlite-put-writes.ts";
 import type { FreshCheckpoint, SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import { asRead, knownWrites, takeLoose } from "./sqlite-writes.ts";
+import { asBuffer, takeLoose } from "./sqlite-writes.ts";
 import type { CheckpointRow, FoundCheckpoint } from "./storage.ts";
 
 export interface SqlCheckpoint {
@@ -35,6 +36,8 @@ export interface SqlCheckpoint {
 	writes: number;
 	bases: number;
 	sum: number;
+	/** Writes that have no rows of their own, see `sqlite-pending.ts`. */
+	pending: Uint8Array | null;
 	/** Null if it is another row's and that one is lost, see `sqlite-heads.ts`. */
 	head: Uint8Array;
 }
@@ -47,6 +50,8 @@ export interface Entry {
 	parent: PackedId | null;
 	fork: number;
 	bytes: number;
+	/** How many writes stand in it. */
+	pendingWrites: number;
 }
 
 export function findCheckpoint(
@@ -89,10 +94,8 @@ export function findFreshHead(session: SqliteSession, thread: SqlThread, ns: str
 	const fresh = session.findFresh(thread.pk, ns, thread.head);
 	if (fresh === undefined) return undefined;
 	const { threadId, id, parentId, runId, source, step, head } = fresh.row;
-	session.recent.set(thread, ns, id, fresh.writes);
-	const writes = knownWrites(fresh);
-	if (writes !== undefined) session.expectWrites(fresh.row, writes);
-	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head: asRead(head) };
+	session.recent.set(thread, ns, id, { writes: fresh.writes, runId, pending: fresh.pending ?? null });
+	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head: asBuffer(head) };
 }
 
 /** Throws unless a row is as it was stored. */
@@ -127,15 +130,16 @@ function sumOfRow(thread: number, { ns, id, parentId, fork, runId, source, step 
 
 /** @param session where it is remembered, since its writes will be asked for next */
 export function toCheckpoint(session: SqliteSession, thread: SqlThread, row: SqlCheckpoint): FoundCheckpoint {
-	const { ns, id, parent, run_id, source, step, writes, head } = row;
-	session.recent.set(thread, ns, id, writes);
+	const { ns, id, parent, run_id, source, step, writes, pending, head } = row;
+	const runId = run_id ?? undefined;
+	session.recent.set(thread, ns, id, { writes, runId, pending });
 	return {
 		threadId: thread.thread_id,
 		stamp: thread.stamp,
 		ns,
 		id,
 		parentId: unpackOptional(parent),
-		runId: run_id ?? undefined,
+		runId,
 		source: unpackSource(source),
 		step: step ?? undefined,
 		head,
@@ -173,8 +177,16 @@ export function addCheckpoint(
 	thread.loose = subtractSums(thread.loose, addSums(loose.writes, loose.bases));
 	const parent = packOptional(parentId);
 	const pk = Number(lastInsertRowid);
-	countIn(session, thread, { pk, ns, id, parent, fork, bytes: head.length });
-	return { pk, thread: thread.pk, row, writes, tasks: new Map() };
+	countIn(session, thread, { pk, ns, id, parent, fork });
+	return {
+		pk,
+		thread: thread.pk,
+		row,
+		runId,
+		writes,
+		pending: writes === NO_WRITES ? [] : undefined,
+		tasks: undefined,
+	};
 }
 
 /** A row that is put between two others, or removed there, may part a child from its parent. */
@@ -186,7 +198,9 @@ export function separate(session: SqliteSession, thread: SqlThread, ns: string, 
 /** Puts a row in the place of the one with its key, whose parent it keeps. */
 export function replaceCheckpoint(session: SqliteSession, thread: SqlThread, row: CheckpointRow): void {
 	const { ns, id, runId, source, step, head } = row;
-	const { pk, parent, fork } = checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
+	const { pk, parent, fork, run_id } = checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
+	// What stands in a row is of its own run.
+	if (run_id !== (runId ?? null)) spreadPending(session, thread, ns, id);
 	const sum = sumOfRow(thread.pk, { ns, id, parentId: unpackOptional(parent), fork, runId, source, step });
 	handOn(session, thread, [pk]);
 	session.sql.updateCheckpoint.run(runId ?? null, packSource(source), step ?? null, sum, head, pk);
@@ -210,7 +224,11 @@ export function relinkCheckpoint(
 }
 
 /** Counts a row that was added to a thread. */
-export function countIn(session: SqliteSession, thread: SqlThread, entry: Entry): void {
+export function countIn(
+	session: SqliteSession,
+	thread: SqlThread,
+	entry: Pick<Entry, "pk" | "ns" | "id" | "parent" | "fork">,
+): void {
 	const { ns, id } = entry;
 	thread.checkpoints++;
 	setKeys(session, thread, addSums(thread.keys, sumOfKey(ns, id)));

@@ -2,12 +2,14 @@ import { compareIds } from "./compare-ids.ts";
 import { addCheckpoint, countIn, type Entry, findCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
 import { handOn } from "./sqlite-heads.ts";
 import { packId } from "./sqlite-ids.ts";
+import type { SummedWrite } from "./sqlite-pending.ts";
+import { findWritesPlace, setPending, type WritesPlace } from "./sqlite-put-writes.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, subtractSums, sumOfThread } from "./sqlite-sums.ts";
-import { Tally } from "./sqlite-tally.ts";
+import { type InRows, Tally } from "./sqlite-tally.ts";
 import { createThread, findThread, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { addToTotal, addWrite, ownSum, putBase, sumOfWrite, totalOf } from "./sqlite-writes.ts";
-import type { CheckpointKey, CopyBatch, Replacement, RowCount, WriteRow } from "./storage.ts";
+import type { CheckpointKey, CopyBatch, Replacement, RowCount, StoredValue, WriteKey, WriteRow } from "./storage.ts";
 
 /** Rows that are removed in one transaction: a tenth of a second of work, on a slow machine. */
 const BATCH_ROWS = 2000;
@@ -34,7 +36,7 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 function addRows(session: SqliteSession, target: SqlThread, rows: NonNullable<CopyBatch["rows"]>, copied: Tally): void {
 	const ascending = [...rows.checkpoints].sort((a, b) => compareIds(a.id, b.id));
 	for (const row of ascending)
-		if (addCheckpoint(session, target, row)) copied.checkpoints([{ bytes: row.head.length }]);
+		if (addCheckpoint(session, target, row)) copied.checkpoints([{ bytes: row.head.length, pendingWrites: 0 }]);
 	for (const row of rows.writes) {
 		addToTotal(session, target, row.ns, row.id, "writes", addWrite(session, target, row));
 		copied.writes([{ bytes: typeof row.value === "number" ? 0 : row.value.length }]);
@@ -52,7 +54,7 @@ function copyAll(session: SqliteSession, source: SqlThread, target: SqlThread, c
 	const way = wayBetween(source, target);
 	const entries = sql.copyCheckpoints.all(way) as Entry[];
 	copied.count.checkpoints += entries.length;
-	copied.count.bytes += (sql.countHeads.get(source.pk) as { bytes: number }).bytes;
+	copied.inRows(sql.countInRows.get(source.pk) as InRows);
 	copied.writes(sql.copyWrites.all(way));
 	sql.copyBases.run(way);
 	for (const entry of entries) countIn(session, target, entry);
@@ -77,8 +79,9 @@ function copyOne(
 	const row = findCheckpoint(session, source, ns, id);
 	if (row === undefined) return;
 	const found = toCheckpoint(session, source, row);
-	addCheckpoint(session, target, { ...found, threadId: target.thread_id, parentId });
-	copied.checkpoints([{ bytes: found.head.length }]);
+	const added = addCheckpoint(session, target, { ...found, threadId: target.thread_id, parentId });
+	if (added !== undefined && row.pending !== null) sql.setPending.run(row.writes, row.pending, added.pk);
+	copied.checkpoints([sql.findEntry.get(target.pk, ns, id)]);
 }
 
 /** Makes a thread disappear, and removes what fits in a batch. Answers what is left of it. */
@@ -148,6 +151,8 @@ function replaceValue(
 	{ key, from, to }: Replacement & { kind: "write" },
 ): boolean {
 	const { ns, id, taskId, generation, idx } = key;
+	const inRow = findWritesPlace(session, thread, ns, id);
+	if (inRow?.pending !== undefined) return replacePending(session, thread, inRow, inRow.pending, { key, from, to });
 	const place = [thread.pk, ns, packId(id), packId(taskId), generation, idx];
 	const row = session.sql.getWrite.get(...place) as (WriteRow & { run_id: string | null; sum: number }) | undefined;
 	if (row === undefined) return false;
@@ -160,4 +165,29 @@ function replaceValue(
 	addToTotal(session, thread, ns, id, "writes", subtractSums(own, before));
 	if (thread.loose !== loose) saveThread(session, thread);
 	return true;
+}
+
+function replacePending(
+	session: SqliteSession,
+	thread: SqlThread,
+	place: WritesPlace,
+	pending: readonly SummedWrite[],
+	{ key, from, to }: { key: WriteKey; from: StoredValue; to: Uint8Array },
+): boolean {
+	const { taskId, generation, idx } = key;
+	const older = pending.find(({ row }) => row.taskId === taskId && row.generation === generation && row.idx === idx);
+	if (older === undefined || !isSameValue(older.row.value, from)) return false;
+	const row = { ...older.row, value: to };
+	const newer = { row, sum: sumOfWrite(row) };
+	setPending(
+		session,
+		thread,
+		place,
+		pending.map((write) => (write === older ? newer : write)),
+	);
+	return true;
+}
+
+function isSameValue(a: StoredValue, b: StoredValue): boolean {
+	return typeof a === "number" || typeof b === "number" ? a === b : Buffer.compare(a, b) === 0;
 }

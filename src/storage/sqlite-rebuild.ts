@@ -12,9 +12,10 @@ import { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import { emptyThread, eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { inspectWal } from "./sqlite-wal.ts";
+import { findThreadPending } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
 
-const TABLES = { delta_checkpoint: 13, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
+const TABLES = { delta_checkpoint: 14, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
 
 /**
  * Makes a new file of everything in a damaged one that is sound, and puts it in its place. The damaged file stays beside
@@ -186,7 +187,7 @@ class Rebuild {
 	#settle(thread: SqlThread): void {
 		const { sql } = this.#session;
 		const { pk, thread_id: threadId, keys, checkpoints } = thread;
-		const totals = this.#totals(pk);
+		const totals = this.#totals(thread);
 		Object.assign(thread, { checkpoints: 0, head: null, keys: 0, forks: 0, loose: 0 });
 		const rows = this.#session.prepare(
 			"SELECT pk, ns, id, parent, fork, writes, bases FROM delta_checkpoint WHERE thread = ? ORDER BY id",
@@ -221,8 +222,13 @@ class Rebuild {
 	}
 
 	/** Totals over the writes and bases of a thread, by checkpoint. */
-	#totals(pk: number): Map<string, { writes: number; bases: number }> {
+	#totals(thread: SqlThread): Map<string, { writes: number; bases: number }> {
+		const { pk } = thread;
 		const totals = new Map<string, { writes: number; bases: number }>();
+		for (const { row, sum } of findThreadPending(this.#session, thread)) {
+			const key = keyOf(row.ns, row.id);
+			totals.set(key, { writes: addSums(totals.get(key)?.writes ?? 0, sum), bases: 0 });
+		}
 		for (const kind of ["write", "base"] as const) {
 			const rows = this.#session.prepare(`SELECT ns, checkpoint, sum FROM delta_${kind} WHERE thread = ?`).iterate(pk);
 			for (const { ns, checkpoint, sum } of rows as Iterable<{ ns: string; checkpoint: PackedId; sum: number }>) {

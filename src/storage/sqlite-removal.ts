@@ -2,18 +2,19 @@ import { compareIds } from "./compare-ids.ts";
 import { countOut, type Entry, findCheckpoint, newestId, relinkCheckpoint, separate } from "./sqlite-checkpoints.ts";
 import { handOn } from "./sqlite-heads.ts";
 import { isPackable, type PackedId, packId } from "./sqlite-ids.ts";
+import type { SummedWrite } from "./sqlite-pending.ts";
 import { proveKeys } from "./sqlite-proofs.ts";
+import { findWritesPlace, setPending } from "./sqlite-put-writes.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
-import { NO_WRITES, subtractSums } from "./sqlite-sums.ts";
-import { Tally } from "./sqlite-tally.ts";
+import { subtractSums } from "./sqlite-sums.ts";
+import { type InRows, Tally } from "./sqlite-tally.ts";
 import { findThread, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { addToTotal, putBase, type SumCount, totalOf, totalOfCount } from "./sqlite-writes.ts";
-import type { CheckpointKey, RemoveBatch, RemovedRows, RowCount } from "./storage.ts";
+import type { CheckpointKey, RemoveBatch, RemovedRows, RowCount, WriteKey } from "./storage.ts";
 
 export function remove(session: SqliteSession, batch: RemoveBatch): RemovedRows | undefined {
 	const thread = findThread(session, batch.threadId);
 	if (thread === undefined || thread.stamp !== batch.stamp) return undefined;
-	const { sql } = session;
 	const removed = new Tally();
 	const orphans = (batch.orphans ?? []).filter(({ ns, id }) => findCheckpoint(session, thread, ns, id) === undefined);
 	const writes = [...batch.writes, ...orphans];
@@ -24,11 +25,7 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RemovedRows 
 		if (run !== undefined) removeRun(session, thread, run, removed.count);
 		else for (const key of keys) removeCheckpoint(session, thread, key, removed);
 	}
-	for (const { ns, id, taskId, generation, idx } of writes) {
-		const rows = sql.removeWrite.all(thread.pk, ns, packId(id), packId(taskId), generation, idx);
-		removed.writes(rows);
-		addToTotal(session, thread, ns, id, "writes", subtractSums(0, totalOf(rows, thread)));
-	}
+	for (const key of writes) removeWrite(session, thread, key, removed);
 	for (const { key, parentId } of batch.relink) relinkCheckpoint(session, thread, key.ns, key.id, parentId);
 	for (const row of batch.deltaBases) putBase(session, thread, row);
 	thread.head = newestId(session, thread, "") ?? null;
@@ -71,21 +68,22 @@ function findRun(session: SqliteSession, thread: SqlThread, keys: readonly Check
 	const { sql } = session;
 	const { ns } = keys[0] as CheckpointKey;
 	const place = { thread: thread.pk, ns, ids, first, last, firstPacked: packId(first), lastPacked: packId(last) };
-	const found = sql.countCheckpoints.get(place) as Record<"count" | "writes" | "bases" | "bytes", number>;
+	const found = sql.countCheckpoints.get(place) as Record<"count" | "writes" | "bases" | keyof InRows, number>;
 	const writes = sql.countWrites.get(place) as SumCount & { bytes: number };
 	const bases = sql.countBases.get(place) as SumCount;
 	const isAll =
 		found.count === ids.length &&
-		totalOfCount(writes, thread) === ((found.writes - found.count * NO_WRITES) | 0) &&
+		totalOfCount(writes, thread) === (found.writes | 0) &&
 		totalOfCount(bases, thread) === (found.bases | 0);
 	if (!isAll) return undefined;
-	return { ...place, writes: writes.count, bases: bases.count, bytes: found.bytes + writes.bytes };
+	const { pendingWrites } = found;
+	return { ...place, writes: writes.count + pendingWrites, bases: bases.count, bytes: found.bytes + writes.bytes };
 }
 
 /** Whether other threads of the family name every blob that the rows of a run do. */
 function haveTwins({ sql }: SqliteSession, { family }: SqlThread, run: Run): boolean {
 	const place = { ...run, family };
-	const isAlone = sql.findOnlyCheckpoint.get(place) ?? sql.findOnlyWrite.get(place);
+	const isAlone = sql.findOnlyCheckpoint.get(place) ?? sql.findOnlyPending.get(place) ?? sql.findOnlyWrite.get(place);
 	return run.bases === 0 && isAlone === undefined;
 }
 
@@ -101,6 +99,26 @@ function removeRun(session: SqliteSession, thread: SqlThread, run: Run, removed:
 	removed.checkpoints += run.ids.length;
 	removed.writes += run.writes;
 	removed.bytes += run.bytes;
+}
+
+function removeWrite(session: SqliteSession, thread: SqlThread, key: WriteKey, removed: Tally): void {
+	const { ns, id, taskId, generation, idx } = key;
+	const place = findWritesPlace(session, thread, ns, id);
+	if (place?.pending === undefined) {
+		const rows = session.sql.removeWrite.all(thread.pk, ns, packId(id), packId(taskId), generation, idx);
+		removed.writes(rows);
+		return addToTotal(session, thread, ns, id, "writes", subtractSums(0, totalOf(rows, thread)));
+	}
+	const isIt = ({ row }: SummedWrite) => row.taskId === taskId && row.generation === generation && row.idx === idx;
+	const gone = place.pending.filter(isIt);
+	if (gone.length === 0) return;
+	removed.writes(gone.map(({ row: { value } }) => ({ bytes: typeof value === "number" ? 0 : value.length })));
+	setPending(
+		session,
+		thread,
+		place,
+		place.pending.filter((write) => !isIt(write)),
+	);
 }
 
 function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }: CheckpointKey, removed: Tally): void {

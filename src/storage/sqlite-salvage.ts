@@ -2,6 +2,7 @@ import { type SqlBlob, sumOfBlob } from "./sqlite-blobs.ts";
 import { type SqlCheckpoint, sumOfCheckpoint } from "./sqlite-checkpoints.ts";
 import { unpackId } from "./sqlite-ids.ts";
 import type { SqlitePages, SqliteRecord, Value } from "./sqlite-pages.ts";
+import { packWrites, unpackWrites } from "./sqlite-pending.ts";
 import { addSums, sumOfThread } from "./sqlite-sums.ts";
 import { hashOf, type SqlThread, sumOfThreadRow } from "./sqlite-threads.ts";
 import { sumOfBase, sumOfWrite } from "./sqlite-writes.ts";
@@ -28,7 +29,8 @@ function recognize(record: SqliteRecord): SoundRow | undefined {
 	if (rowid === undefined) return isWrite(values) ? { table: "delta_write", values } : asBase(values);
 	// The key of a table stands before its columns, and in its column is nothing.
 	const row = [rowid, ...values.slice(1)];
-	if (isCheckpoint(row)) return { table: "delta_checkpoint", values: row };
+	const checkpoint = asCheckpoint(row);
+	if (checkpoint !== undefined) return { table: "delta_checkpoint", values: checkpoint };
 	if (isBlob(row)) return { table: "delta_blob", values: row };
 	const thread = asThread(row);
 	return thread && { table: "delta_thread", row: thread };
@@ -43,13 +45,23 @@ function asThread(values: readonly Value[]): SqlThread | undefined {
 	return typeof thread_id === "string" && sum === sumOfThreadRow(thread) ? thread : undefined;
 }
 
-function isCheckpoint(values: readonly Value[]): boolean {
-	if (values.length !== 13) return false;
-	const [pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head] = values;
-	const row = { pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head };
-	return (
-		(Buffer.isBuffer(head) || typeof head === "number") && sum === sumOfCheckpoint(row as unknown as SqlCheckpoint)
-	);
+/** The values of a sound row, with those of its writes that are. */
+function asCheckpoint(values: readonly Value[]): Value[] | undefined {
+	if (values.length !== 14) return undefined;
+	const [pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, pending, head] = values;
+	const row = { pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, pending, head };
+	const isOne = (Buffer.isBuffer(head) || typeof head === "number") && (parent === null || isId(parent));
+	if (!isOne || sum !== sumOfCheckpoint(row as unknown as SqlCheckpoint)) return undefined;
+	const sound = Buffer.isBuffer(pending) ? soundPending(pending, row as unknown as SqlCheckpoint) : null;
+	return [...values.slice(0, 12), sound, head as Value];
+}
+
+function soundPending(pending: Buffer, { ns, id, run_id }: SqlCheckpoint): Buffer | null {
+	const runId = run_id ?? undefined;
+	const writes = [...unpackWrites(pending, { threadId: "", ns, id }, runId)];
+	const sound = writes.filter(({ row, sum }) => sum === sumOfWrite(row));
+	const packed = packWrites(sound, runId);
+	return packed === undefined || sound.length === 0 ? null : Buffer.from(packed);
 }
 
 function isBlob(values: readonly Value[]): boolean {

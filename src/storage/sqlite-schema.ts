@@ -41,6 +41,7 @@ const MIGRATIONS: readonly string[] = [
 		writes INTEGER NOT NULL,
 		bases INTEGER NOT NULL,
 		sum INTEGER NOT NULL,
+		pending BLOB,
 		head ANY NOT NULL
 	) STRICT;
 	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);

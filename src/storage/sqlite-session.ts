@@ -1,8 +1,9 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
+import type { SummedWrite } from "./sqlite-pending.ts";
 import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
 import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import type { CheckpointKey, CheckpointRow, WriteRow } from "./storage.ts";
+import type { CheckpointRow } from "./storage.ts";
 
 /** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes as a rule. */
 const MOST_REMEMBERED = 4096;
@@ -18,7 +19,6 @@ export class SqliteSession {
 	/** What this connection stored last, and nobody else has changed since. */
 	readonly #threads = new Map<string, SqlThread>();
 	readonly #checkpoints = new Map<string, FreshCheckpoint>();
-	#expected: { key: CheckpointKey; rows: readonly WriteRow[] } | undefined;
 	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
@@ -36,18 +36,28 @@ export class SqliteSession {
 	/** A thread that this connection has stored last, if nobody else has changed anything since. For use in a transaction. */
 	findKnown(threadId: string): SqlThread | undefined {
 		if (this.#threads.size === 0) return undefined;
-		this.#forgetIfChanged();
+		this.refresh();
 		return this.#threads.get(threadId);
 	}
 
-	#forgetIfChanged(): void {
-		const { data_version: version } = this.sql.getDataVersion.get() as { data_version: number };
+	/** Forgets what was stored or read, if somebody else has changed anything since. */
+	refresh(): void {
+		const version = this.#isShared ? this.#sharedVersion() : this.#ownVersion();
 		if (version !== this.#version) this.forget();
 		this.#version = version;
 	}
 
+	#ownVersion(): number {
+		return (this.sql.getDataVersion.get() as { data_version: number }).data_version;
+	}
+
+	/** Of a connection that others use too, what they change through it is not told from what we do. */
+	#sharedVersion(): string {
+		return JSON.stringify(this.sql.getVersion.get());
+	}
+
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
-		this.#expected = undefined;
+		this.recent.clear();
 		if (this.#isShared) return;
 		if (this.#threads.size >= MOST_REMEMBERED) this.#threads.clear();
 		if (this.#checkpoints.size >= MOST_REMEMBERED) this.#checkpoints.clear();
@@ -69,25 +79,11 @@ export class SqliteSession {
 		return found?.thread === thread && found.row.ns === ns ? found : undefined;
 	}
 
-	/** Keeps the writes of a checkpoint that was found, since they will be asked for next. */
-	expectWrites(key: CheckpointKey, rows: readonly WriteRow[]): void {
-		this.#expected = { key, rows };
-	}
-
-	/** The writes that were kept, if nothing at all has changed since. */
-	takeExpected({ threadId, ns, id }: CheckpointKey): readonly WriteRow[] | undefined {
-		if (this.#expected === undefined) return undefined;
-		this.#forgetIfChanged();
-		const { key, rows } = this.#expected ?? {};
-		this.#expected = undefined;
-		return key?.id === id && key.ns === ns && key.threadId === threadId ? rows : undefined;
-	}
-
 	/** To be called when threads or writes are changed in another way than by adding to them, or changes are undone. */
 	forget(): void {
 		this.#threads.clear();
 		this.#checkpoints.clear();
-		this.#expected = undefined;
+		this.recent.clear();
 	}
 
 	/** A statement whose text depends on the call. */
@@ -105,37 +101,54 @@ export interface FreshCheckpoint {
 	readonly pk: number;
 	readonly thread: number;
 	readonly row: CheckpointRow;
-	/** As in its row. */
+	readonly runId: string | undefined;
+	/** The total in its row. */
 	writes: number;
-	readonly tasks: Map<string, TaskWrite[]>;
+	/** Its writes, as long as they stand in its row. */
+	pending: readonly SummedWrite[] | undefined;
+	/** What it has of each task, once they have rows of their own; unknown if it was not asked for. */
+	tasks: Map<string, readonly TaskWrite[]> | undefined;
 }
 
 /** What the next writes of a task have to do with those that it has. */
 export interface TaskWrite {
 	readonly generation: number;
 	readonly idx: number;
+	/** What it adds to the total. */
 	readonly sum: number;
-	/** Unknown if it was read for this alone. */
-	readonly row?: WriteRow | undefined;
+}
+
+/** A checkpoint that was read, as far as its writes are concerned. */
+interface RecentCheckpoint {
+	/** The total in its row. */
+	readonly writes: number;
+	readonly runId: string | undefined;
+	/** Those that stand in its row, or nothing if they have rows of their own. */
+	readonly pending: Uint8Array | readonly SummedWrite[] | null;
 }
 
 /**
- * Checkpoints that were read last, with the totals of their writes: whoever reads one asks for its writes next, and
- * neither its thread nor its row need be read again for that.
+ * Checkpoints that were read last: whoever reads one asks for its writes next, and neither its thread nor its row need be
+ * read again for that.
  */
 class RecentCheckpoints {
 	#thread: SqlThread | undefined;
-	readonly #writes = new Map<string, number>();
+	readonly #found = new Map<string, RecentCheckpoint>();
 
-	set(thread: SqlThread, ns: string, id: string, writes: number): void {
-		if (thread !== this.#thread) this.#writes.clear();
+	set(thread: SqlThread, ns: string, id: string, found: RecentCheckpoint): void {
+		if (thread !== this.#thread) this.#found.clear();
 		this.#thread = thread;
-		this.#writes.set(`${id} ${ns}`, writes);
+		this.#found.set(`${id} ${ns}`, found);
 	}
 
-	get(threadId: string, ns: string, id: string): { thread: SqlThread; writes: number } | undefined {
+	get(threadId: string, ns: string, id: string): (RecentCheckpoint & { thread: SqlThread }) | undefined {
 		const thread = this.#thread?.thread_id === threadId ? this.#thread : undefined;
-		const writes = this.#writes.get(`${id} ${ns}`);
-		return thread === undefined || writes === undefined ? undefined : { thread, writes };
+		const found = this.#found.get(`${id} ${ns}`);
+		return thread === undefined || found === undefined ? undefined : { thread, ...found };
+	}
+
+	clear(): void {
+		this.#thread = undefined;
+		this.#found.clear();
 	}
 }

@@ -1,8 +1,9 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import { HEAD, sqlHolder } from "./sqlite-heads.ts";
+import { PENDING_BYTES, PENDING_COUNT } from "./sqlite-pending.ts";
 import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 
-export const CHECKPOINT = `SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, ${HEAD} AS head
+export const CHECKPOINT = `SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, pending, ${HEAD} AS head
 	FROM delta_checkpoint`;
 const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, sum, value
 	FROM delta_write`;
@@ -11,6 +12,10 @@ export const THREAD = `SELECT pk, thread_id, family, stamp, created_at, updated_
 	FROM delta_thread`;
 const INLINE = "iif(typeof(value) = 'blob', length(value), 0)";
 const BYTES = `${INLINE} AS bytes`;
+/** What a checkpoint has in its own row. */
+const IN_ROW = `length(${HEAD}) + ${PENDING_BYTES} AS bytes, ${PENDING_COUNT} AS pendingWrites`;
+/** The same of several. */
+const IN_ROWS = `total(length(${HEAD}) + ${PENDING_BYTES}) AS bytes, total(${PENDING_COUNT}) AS pendingWrites`;
 /** Those of a run of checkpoints of one namespace; see `sqlite-removal.ts`. */
 const CHECKPOINTS_BETWEEN = "thread = :thread AND ns = :ns AND id BETWEEN :first AND :last";
 /** Their writes or bases. */
@@ -48,14 +53,18 @@ const SQL = {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
 	relink: "UPDATE delta_checkpoint SET parent = ?, fork = 1, sum = ? WHERE pk = ?",
-	setWrites: "UPDATE delta_checkpoint SET writes = ? WHERE pk = ?",
+	setPending: "UPDATE delta_checkpoint SET writes = ?, pending = ? WHERE pk = ?",
 	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,
-	findEntry: `SELECT pk, ns, id, parent, fork, length(${HEAD}) AS bytes FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
+	/** Where the writes of a checkpoint are, and how many. */
+	getPlace: "SELECT pk, run_id, writes, bases, pending FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?",
+	getThreadPending: "SELECT ns, id, run_id, pending FROM delta_checkpoint WHERE thread = ? AND pending IS NOT NULL",
+	findEntry: `SELECT pk, ns, id, parent, fork, ${IN_ROW} FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
 	removeCheckpoint: "DELETE FROM delta_checkpoint WHERE pk = ?",
-	countCheckpoints: `SELECT count(*) AS count, sum(writes) AS writes, sum(bases) AS bases, total(length(${HEAD})) AS bytes
-		FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
+	/** Writes are those that have rows of their own. */
+	countCheckpoints: `SELECT count(*) AS count, sum(iif(pending IS NULL, writes - ${NO_WRITES}, 0)) AS writes,
+		sum(bases) AS bases, ${IN_ROWS} FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
 	listHolders: `SELECT pk FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN} AND typeof(head) = 'blob'`,
 	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
 	listForksBetween: `SELECT ns, parent, pk, fork FROM delta_checkpoint INDEXED BY delta_checkpoint_fork
@@ -68,12 +77,17 @@ const SQL = {
 		AND NOT EXISTS (SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
 		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
 		WHERE other.family = :family AND other.pk <> :thread AND twin.head = mine.pk) ORDER BY id DESC LIMIT 1`,
-	listSome: `SELECT pk, length(${HEAD}) AS bytes FROM delta_checkpoint WHERE thread = ? LIMIT ?`,
+	/** The same for writes that stand in its row. */
+	findOnlyPending: `SELECT 1 FROM delta_checkpoint AS mine WHERE ${CHECKPOINTS_BETWEEN} AND pending IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
+		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
+		WHERE other.family = :family AND other.pk <> :thread AND twin.pending = mine.pending) ORDER BY id DESC LIMIT 1`,
+	listSome: `SELECT pk, ${IN_ROW} FROM delta_checkpoint WHERE thread = ? LIMIT ?`,
 	removeListed: "DELETE FROM delta_checkpoint WHERE pk IN (SELECT value FROM json_each(?))",
-	copyCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
-		SELECT :target, ns, id, parent, fork, run_id, source, step, writes, bases, ${sqlSum("sum", ":between")}, ${sqlHolder("delta_checkpoint")}
+	copyCheckpoints: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, pending, head)
+		SELECT :target, ns, id, parent, fork, run_id, source, step, writes, bases, ${sqlSum("sum", ":between")}, pending, ${sqlHolder("delta_checkpoint")}
 		FROM delta_checkpoint WHERE thread = :source ORDER BY pk RETURNING pk, ns, id, parent, fork`,
-	countHeads: `SELECT total(length(${HEAD})) AS bytes FROM delta_checkpoint WHERE thread = ?`,
+	countInRows: `SELECT ${IN_ROWS} FROM delta_checkpoint WHERE thread = ?`,
 	getRelative: "SELECT pk FROM delta_thread WHERE family = ? AND pk <> ? LIMIT 1",
 	findHeirs: `SELECT mine.pk AS holder, other.pk AS row FROM json_each(:rows) AS listed
 		CROSS JOIN delta_checkpoint AS mine ON mine.pk = listed.value AND typeof(mine.head) = 'blob'
@@ -160,10 +174,11 @@ const SQL = {
 
 	totals: `SELECT (SELECT count(*) FROM delta_thread) AS threads,
 		(SELECT count(*) FROM delta_checkpoint) AS checkpoints,
-		(SELECT count(*) FROM delta_write) AS writes,
+		(SELECT count(*) FROM delta_write) + (SELECT total(${PENDING_COUNT}) FROM delta_checkpoint) AS writes,
 		(SELECT total(length(${HEAD})) FROM delta_checkpoint) AS checkpointBytes,
 		(SELECT total(length(data)) FROM delta_blob) AS blobBytes,
-		(SELECT total(length(value)) FROM delta_write WHERE typeof(value) = 'blob') AS writeBytes`,
+		(SELECT total(length(value)) FROM delta_write WHERE typeof(value) = 'blob')
+		+ (SELECT total(${PENDING_BYTES}) FROM delta_checkpoint) AS writeBytes`,
 } as const;
 
 export type Statements = Record<keyof typeof SQL, SqliteStatement>;

@@ -13,6 +13,7 @@ import {
 	findFreshHead,
 	findLatest,
 	replaceCheckpoint,
+	type SqlCheckpoint,
 	toCheckpoint,
 } from "./sqlite-checkpoints.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
@@ -20,6 +21,7 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { copy, type GoneThread, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
 import { findOutline } from "./sqlite-outline.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
+import { putWrites } from "./sqlite-put-writes.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { remove } from "./sqlite-removal.ts";
 import { scan } from "./sqlite-scan.ts";
@@ -42,8 +44,10 @@ import {
 	findThreadBases,
 	findThreadWrites,
 	findWritesOf,
+	hasPending,
+	openPending,
+	type Pending,
 	putBase,
-	putWrites,
 	toWrite,
 } from "./sqlite-writes.ts";
 import type {
@@ -163,19 +167,30 @@ export class SqliteStorage implements Storage {
 					return thread === undefined ? [] : [use(row, thread)];
 				});
 			const { sql } = session;
+			const found = sql.findRunCheckpoints.all(JSON.stringify(runIds)) as SqlCheckpoint[];
 			const toKey = (row: unknown, thread: SqlThread) => toCheckpoint(session, thread, checkCheckpoint(row, thread));
-			return {
-				checkpoints: withThread(sql.findRunCheckpoints.all(JSON.stringify(runIds)), toKey),
-				writes: withThread(sql.findRunWrites.all(JSON.stringify(runIds)), toWrite),
-			};
+			const toWrites = (row: unknown, thread: SqlThread) => openPending(thread, row as SqlCheckpoint & Pending);
+			const writes = withThread(sql.findRunWrites.all(JSON.stringify(runIds)), toWrite);
+			for (const { row } of withThread(found.filter(hasPending), toWrites).flat())
+				if (row.runId !== undefined) writes.push(row);
+			return { checkpoints: withThread(found, toKey), writes };
 		});
 	}
 
 	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
 		const [only] = keys;
 		if (only === undefined) return [];
-		const recent = keys.length === 1 && (await this.#connection.alone((session) => findRecentWrites(session, only)));
-		return recent || this.#connection.read((session) => keys.flatMap((key) => findWritesOf(session, key)));
+		const recent =
+			keys.length === 1 &&
+			(await this.#connection.alone((session) => {
+				session.refresh();
+				return findRecentWrites(session, only);
+			}));
+		if (recent) return recent;
+		return this.#connection.read((session) => {
+			session.refresh();
+			return keys.flatMap((key) => findWritesOf(session, key));
+		});
 	}
 
 	getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {

@@ -1,10 +1,10 @@
 import { CheckpointError, type Place, quote } from "../errors.ts";
-import { inGeneration } from "./new-write.ts";
 import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
-import type { FreshCheckpoint, SqliteSession, TaskWrite } from "./sqlite-session.ts";
+import { type SummedWrite, unpackWrites } from "./sqlite-pending.ts";
+import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
 import { findThread, type SqlThread } from "./sqlite-threads.ts";
-import type { CheckpointKey, DeltaBaseRow, NewWrite, StoredValue, WriteRow } from "./storage.ts";
+import type { CheckpointKey, DeltaBaseRow, StoredValue, WriteRow } from "./storage.ts";
 
 interface SqlWrite {
 	thread: number;
@@ -30,9 +30,6 @@ interface SqlBase {
 	data: Uint8Array;
 }
 
-/** Writes of a fresh checkpoint that are kept for whoever reads it next. */
-const MOST_KEPT = 8;
-
 /** Which total of a checkpoint's row. */
 type Total = "writes" | "bases";
 
@@ -44,41 +41,95 @@ export function findWritesOf(session: SqliteSession, key: CheckpointKey): WriteR
 	return thread === undefined ? [] : findWrites(session, thread, key.ns, key.id);
 }
 
-/** The same by a single statement, if the checkpoint was read just now and nothing has changed since. */
+/** The same by a single statement or none, if the checkpoint was read just now. For use after {@link SqliteSession.refresh}. */
 export function findRecentWrites(session: SqliteSession, { threadId, ns, id }: CheckpointKey): WriteRow[] | undefined {
-	const expected = session.takeExpected({ threadId, ns, id });
-	if (expected !== undefined) return [...expected];
 	const recent = session.recent.get(threadId, ns, id);
 	if (recent === undefined) return undefined;
-	const rows = session.sql.getWrites.all(recent.thread.pk, ns, packId(id));
-	if (addSums(totalOf(rows, recent.thread), NO_WRITES) !== recent.writes) return undefined;
-	return rows.map((row) => toWrite(row, recent.thread));
+	const { thread, writes, pending, runId } = recent;
+	if (pending instanceof Uint8Array) return checkPending(thread, { ns, id, run_id: runId ?? null, writes, pending });
+	if (pending !== null) return pending.map(({ row }) => asRead(row));
+	if (writes === NO_WRITES) return [];
+	const rows = session.sql.getWrites.all(thread.pk, ns, packId(id));
+	if (addSums(totalOf(rows, thread), NO_WRITES) !== writes) return undefined;
+	return rows.map((row) => toWrite(row, thread));
+}
+
+/** A write as the database would answer it. */
+function asRead(row: WriteRow): WriteRow {
+	return typeof row.value === "number" ? row : { ...row, value: asBuffer(row.value) };
+}
+
+export function asBuffer(bytes: Uint8Array): Buffer {
+	return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** All writes of a checkpoint: as many as its row says that there are. */
 export function findWrites(session: SqliteSession, thread: SqlThread, ns: string, id: string): WriteRow[] {
+	const place = findPlace(session, thread, ns, id);
+	if (place !== undefined && hasPending(place)) return checkPending(thread, { ns, id, ...place });
 	const rows = session.sql.getWrites.all(thread.pk, ns, packId(id));
-	const stored = storedTotal(session, thread, ns, id, "writes");
-	checkTotal(rows, thread, stored === undefined ? undefined : subtractSums(stored, NO_WRITES), { ns, id });
+	checkTotal(rows, thread, place && subtractSums(place.writes, NO_WRITES), { ns, id });
 	return rows.map((row) => toWrite(row, thread));
+}
+
+/** Where the writes and bases of a checkpoint are. */
+export interface RowPlace {
+	readonly pk: number;
+	readonly run_id: string | null;
+	/** Totals. */
+	readonly writes: number;
+	readonly bases: number;
+	/** The writes themselves, unless they have rows of their own. */
+	readonly pending: Uint8Array | null;
+}
+
+/** A checkpoint without a row has no place, and nobody keeps a total of what it has. */
+export function findPlace(session: SqliteSession, thread: SqlThread, ns: string, id: string): RowPlace | undefined {
+	return session.sql.getPlace.get(thread.pk, ns, id) as RowPlace | undefined;
+}
+
+/** A checkpoint with writes in its row. */
+export interface Pending {
+	readonly ns: string;
+	readonly id: string;
+	readonly run_id: string | null;
+	readonly pending: Uint8Array;
+}
+
+export function hasPending<T extends { readonly pending: Uint8Array | null }>(
+	row: T,
+): row is T & { pending: Uint8Array } {
+	return row.pending !== null;
+}
+
+/** The writes that stand in a row, each as it was stored. */
+export function openPending({ thread_id: threadId }: SqlThread, row: Pending): SummedWrite[] {
+	const { ns, id, run_id, pending } = row;
+	const writes: SummedWrite[] = [];
+	for (const write of unpackWrites(pending, { threadId, ns, id }, run_id ?? undefined)) {
+		if (write.sum !== sumOfWrite(write.row)) throw damaged("write", write.row, write.row);
+		writes.push(write);
+	}
+	return writes;
+}
+
+/** The same, and as many as the row says. */
+function checkPending(thread: SqlThread, row: Pending & { readonly writes: number }): WriteRow[] {
+	const writes = openPending(thread, row);
+	const total = writes.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
+	if (total !== row.writes) throw missing(thread, row);
+	return writes.map((write) => write.row);
+}
+
+/** All of a thread that stand in rows of their checkpoints. */
+export function findThreadPending(session: SqliteSession, thread: SqlThread): SummedWrite[] {
+	return (session.sql.getThreadPending.all(thread.pk) as Pending[]).flatMap((row) => openPending(thread, row));
 }
 
 export function findBases(session: SqliteSession, thread: SqlThread, ns: string, id: string): DeltaBaseRow[] {
 	const rows = session.sql.getBases.all(thread.pk, ns, packId(id));
-	checkTotal(rows, thread, storedTotal(session, thread, ns, id, "bases"), { ns, id });
+	checkTotal(rows, thread, findPlace(session, thread, ns, id)?.bases, { ns, id });
 	return rows.map((row) => toBase(row, thread));
-}
-
-/** Of checkpoints without a row nobody keeps a total. */
-function storedTotal(
-	session: SqliteSession,
-	thread: SqlThread,
-	ns: string,
-	id: string,
-	total: Total,
-): number | undefined {
-	const row = session.sql.getCheckpoint.get(thread.pk, ns, id) as Record<Total, number> | undefined;
-	return row?.[total];
 }
 
 function checkTotal(
@@ -101,18 +152,25 @@ function missing({ thread_id: threadId }: SqlThread, at?: { ns: string; id: stri
 
 /** All that a thread has, in the number that its checkpoints and itself say there are. */
 export function findThreadWrites(session: SqliteSession, thread: SqlThread): WriteRow[] {
-	return rowsOfThread(session, thread).writes.map((row) => toWrite(row, thread));
+	const { writes, pending } = rowsOfThread(session, thread);
+	return [...writes.map((row) => toWrite(row, thread)), ...pending.map(({ row }) => row)];
 }
 
 export function findThreadBases(session: SqliteSession, thread: SqlThread): DeltaBaseRow[] {
 	return rowsOfThread(session, thread).bases.map((row) => toBase(row, thread));
 }
 
-function rowsOfThread(session: SqliteSession, thread: SqlThread): { writes: unknown[]; bases: unknown[] } {
+function rowsOfThread(session: SqliteSession, thread: SqlThread) {
 	const writes = session.sql.getThreadWrites.all(thread.pk);
 	const bases = session.sql.getThreadBases.all(thread.pk);
-	checkThreadTotal(session, thread, totalOf([...writes, ...bases], thread));
-	return { writes, bases };
+	const pending = findThreadPending(session, thread);
+	const total = totalOf([...writes, ...bases], thread);
+	checkThreadTotal(
+		session,
+		thread,
+		pending.reduce((total, { sum }) => addSums(total, sum), total),
+	);
+	return { writes, bases, pending };
 }
 
 /** Throws unless the total over all writes and delta bases of a thread is what its checkpoints and itself say. */
@@ -122,83 +180,14 @@ export function checkThreadTotal(session: SqliteSession, thread: SqlThread, tota
 	if (total !== expected) throw missing(thread);
 }
 
-/** Stores writes of one task. Answers the values of those that were dropped. */
-export function putWrites(session: SqliteSession, thread: SqlThread, writes: readonly NewWrite[]): Set<unknown> {
-	const dropped = new Set<unknown>();
-	const [first] = writes;
-	if (first === undefined) return dropped;
-	const { ns, id } = first;
-	const place = taskOf(thread, first);
-	const fresh = session.findFresh(thread.pk, ns, id);
-	const known = fresh === undefined ? session.sql.getTaskWrites.all(...place) : (fresh.tasks.get(first.taskId) ?? []);
-	const before = known as readonly TaskWrite[];
-	const after = [...before];
-	// Of more than one task, or of many writes, nobody will ask for the rows.
-	const others = fresh === undefined ? 0 : fresh.tasks.size - (fresh.tasks.has(first.taskId) ? 1 : 0);
-	const isKept = fresh !== undefined && others === 0 && writes.length <= MOST_KEPT;
-	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
-	const taken = new Map<number, number>();
-	let change = 0;
-	for (const write of writes) {
-		const { conflict } = write;
-		const isTaken = taken.has(write.idx) || (conflict === "drop" && before.some((row) => row.idx === write.idx));
-		if (isTaken && conflict !== "replace") {
-			dropped.add(write.value);
-			continue;
-		}
-		const generation = conflict === "add" ? next : 0;
-		const older = before.find((row) => row.generation === generation && row.idx === write.idx);
-		if (taken.has(write.idx)) change = subtractSums(change, taken.get(write.idx) as number);
-		else if (older !== undefined) change = subtractSums(change, ownSum(older, thread));
-		const row = inGeneration(write, generation);
-		const sum = addWrite(session, thread, row, place);
-		taken.set(write.idx, sum);
-		change = addSums(change, sum);
-		const entry = {
-			generation,
-			idx: write.idx,
-			sum: addSums(sum, sumOfThread(thread.pk)),
-			row: isKept ? row : undefined,
-		};
-		const at = after.findIndex((row) => row.generation === generation && row.idx === write.idx);
-		after.splice(at < 0 ? after.length : at, 1, entry);
-	}
-	if (fresh === undefined) addToTotal(session, thread, ns, id, "writes", change);
-	else {
-		fresh.tasks.set(first.taskId, after);
-		fresh.writes = addSums(fresh.writes, change);
-		if (change !== 0) session.sql.setWrites.run(fresh.writes, fresh.pk);
-	}
-	return dropped;
-}
-
-/** The writes of a checkpoint in their order, if they are all of one task and none is unknown. */
-export function knownWrites({ tasks }: FreshCheckpoint): WriteRow[] | undefined {
-	if (tasks.size > 1) return undefined;
-	const [entries = []] = tasks.values();
-	const ordered = [...entries].sort((a, b) => a.generation - b.generation || a.idx - b.idx);
-	const rows = ordered.flatMap(({ row }) =>
-		row === undefined ? [] : { ...row, value: typeof row.value === "number" ? row.value : asRead(row.value) },
-	);
-	return rows.length === entries.length ? rows : undefined;
-}
-
-/** Bytes as the database would answer them. */
-export function asRead(bytes: Uint8Array): Buffer {
-	return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
-/** The first columns of all writes of a task. */
-function taskOf({ pk }: SqlThread, { ns, id, taskId }: CheckpointKey & { taskId: string }): unknown[] {
-	return [pk, ns, packId(id), packId(taskId)];
-}
-
-/** Answers what the row adds to the total of its checkpoint. */
-export function addWrite(session: SqliteSession, thread: SqlThread, row: WriteRow, task = taskOf(thread, row)): number {
-	const { generation, idx, channel, runId, actor, type, value } = row;
-	const own = sumOfWrite(row);
+/** Gives a write a row of its own. Answers what it adds to the total of its checkpoint. */
+export function addWrite(session: SqliteSession, thread: SqlThread, row: WriteRow, own = sumOfWrite(row)): number {
+	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
 	session.sql.putWrite.run(
-		...task,
+		thread.pk,
+		ns,
+		packId(id),
+		packId(taskId),
 		generation,
 		idx,
 		channel,

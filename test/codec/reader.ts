@@ -121,26 +121,16 @@ export function readValue(bytes: Uint8Array): unknown {
 
 /** The bytes that a patch makes of its base. */
 export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
-	let at = 0;
-	const number = () => {
-		let value = 0;
-		for (let scale = 1; ; scale *= 128) {
-			const byte = patch[at++] as number;
-			value += (byte & 0x7f) * scale;
-			if (byte < 0x80) return value;
-		}
-	};
-	const length = number();
+	const reader = new NumberReader(patch, 0);
+	const length = reader.number();
 	const result: number[] = [];
 	let from = 0;
-	while (at < patch.length) {
-		const operation = number();
+	while (!reader.isAtEnd) {
+		const operation = reader.number();
 		const count = Math.floor(operation / 2);
-		if (operation % 2 === 1) {
-			result.push(...patch.subarray(at, at + count));
-			at += count;
-		} else {
-			const distance = number();
+		if (operation % 2 === 1) result.push(...reader.bytes(count));
+		else {
+			const distance = reader.number();
 			from += distance % 2 === 0 ? distance / 2 : -(distance + 1) / 2;
 			result.push(...base.subarray(from, from + count));
 			from += count;
@@ -148,6 +138,65 @@ export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
 	}
 	if (result.length !== length) throw new Error("a patch of another length than it says");
 	return Uint8Array.from(result);
+}
+
+/** Unsigned LEB128, and bytes between them. */
+class NumberReader {
+	readonly #from: Uint8Array;
+	#at: number;
+
+	constructor(from: Uint8Array, at: number) {
+		this.#from = from;
+		this.#at = at;
+	}
+
+	get isAtEnd(): boolean {
+		return this.#at >= this.#from.length;
+	}
+
+	number(): number {
+		let value = 0;
+		for (let scale = 1; ; scale *= 128) {
+			const byte = this.#from[this.#at++] as number;
+			value += (byte & 0x7f) * scale;
+			if (byte < 0x80) return value;
+		}
+	}
+
+	bytes(count: number): Uint8Array {
+		this.#at += count;
+		return this.#from.subarray(this.#at - count, this.#at);
+	}
+
+	text(): string {
+		return Buffer.from(this.bytes(this.number())).toString();
+	}
+}
+
+export interface PendingWrite {
+	readonly task: string;
+	readonly idx: number;
+	readonly channel: string;
+	readonly type: string | null;
+	readonly value: number | Uint8Array;
+}
+
+/** The writes that stand in the row of a checkpoint. */
+export function readPending(pending: Uint8Array): PendingWrite[] {
+	const reader = new NumberReader(pending, 3);
+	let task = "";
+	return Array.from({ length: pending[0] as number }, () => {
+		reader.bytes(4);
+		const [flags = 0] = reader.bytes(1);
+		if ((flags & 1) === 0) task = flags & 2 ? Buffer.from(reader.bytes(16)).toString("hex") : reader.text();
+		reader.number();
+		const index = reader.number();
+		if (flags & 16) reader.number();
+		const channel = reader.text();
+		const type = flags & 32 ? reader.text() : null;
+		const value = flags & 64 ? reader.number() : reader.bytes(reader.number());
+		return { task, idx: flags & 8 ? -index : index, channel, type, value };
+	});
 }
 
 /** The content of an envelope, or the id of a blob. */

@@ -7,8 +7,9 @@ import { unpackHead } from "../../src/engine/head.ts";
 import { unpackHistory } from "../../src/engine/raw-history.ts";
 import { Sealer } from "../../src/seal/sealer.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
+import { spreadWrites } from "../support/pending.ts";
 import { CLASSES } from "./arbitraries.ts";
-import { readEnvelope, readPatch, readValue, Tagged } from "./reader.ts";
+import { readEnvelope, readPatch, readPending, readValue, Tagged } from "./reader.ts";
 import { assertSame } from "./same.ts";
 import { BASES, ENVELOPES, fromHex, HEADS, hex, identityOf, makeVectors, PATCHES, VALUES } from "./vector-inputs.ts";
 import vectors from "./vectors.json" with { type: "json" };
@@ -147,12 +148,22 @@ describe("a reader that was written from the description", () => {
 		);
 		expect(db.prepare("SELECT count(*) FROM delta_blob WHERE base IS NOT NULL").pluck().get()).toBeGreaterThan(0);
 
-		const writes = db.prepare("SELECT idx, channel, type, value FROM delta_write ORDER BY idx").all() as any[];
-		const values = writes.map(({ idx, channel, type, value }) => {
-			const identity = ["write", thread, "", row.id, "task", idx, channel, type];
-			return readCell(typeof value === "number" ? value : open(value, ...identity));
-		});
-		expect(values).toEqual(["small", "large ".repeat(200)]);
+		const pending = db.prepare("SELECT pending FROM delta_checkpoint WHERE pending IS NOT NULL").pluck().get();
+		const inRow = readPending(pending as Uint8Array);
+		expect(inRow.map(({ task, idx, channel }) => [task, idx, channel])).toEqual([
+			["task", 0, "messages"],
+			["task", 1, "messages"],
+		]);
+		expect(db.prepare("SELECT count(*) FROM delta_write").pluck().get()).toBe(0);
+		spreadWrites(db);
+		const writes = db.prepare("SELECT idx, channel, type, value FROM delta_write ORDER BY idx").all() as typeof inRow;
+		for (const rows of [inRow, writes]) {
+			const values = rows.map(({ idx, channel, type, value }) => {
+				const identity = ["write", thread, "", row.id, "task", idx, channel, type];
+				return readCell(typeof value === "number" ? value : open(value, ...identity));
+			});
+			expect(values).toEqual(["small", "large ".repeat(200)]);
+		}
 		db.close();
 	});
 });

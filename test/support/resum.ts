@@ -5,6 +5,7 @@ import { unpackId } from "../../src/storage/sqlite-ids.ts";
 import { addSums, NO_WRITES, sumOfFork, sumOfKey, sumOfThread } from "../../src/storage/sqlite-sums.ts";
 import { eraOf, type SqlThread, sumOfThreadRow } from "../../src/storage/sqlite-threads.ts";
 import { sumOfBase, sumOfWrite } from "../../src/storage/sqlite-writes.ts";
+import { pendingCheckpoints, setPendingWrites } from "./pending.ts";
 
 /**
  * Makes every sum and total of a database right for what is in it now, as somebody does who changes rows and knows how
@@ -34,6 +35,11 @@ function resumThread(db: Database.Database, thread: SqlThread): void {
 		const own = sumOfWrite({ ...row, id: unpackId(checkpoint), taskId: unpackId(task), runId: row.run_id });
 		setWrite.run(addSums(own, sumOfThread(pk)), pk, ns, checkpoint, task, generation, idx);
 		count("writes", ns, unpackId(checkpoint), own);
+	}
+	for (const checkpoint of pendingCheckpoints(db)) {
+		if (checkpoint.thread !== pk) continue;
+		setPendingWrites(db, checkpoint);
+		for (const row of checkpoint.writes) count("writes", checkpoint.ns, checkpoint.id, sumOfWrite(row));
 	}
 	const setBase = db.prepare(
 		"UPDATE delta_base SET sum = ? WHERE thread = ? AND ns = ? AND checkpoint = ? AND channel = ?",

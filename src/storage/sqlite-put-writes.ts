@@ -1,0 +1,144 @@
+import { inGeneration } from "./new-write.ts";
+import { packId } from "./sqlite-ids.ts";
+import { compareWrites, packWrites, type SummedWrite } from "./sqlite-pending.ts";
+import type { FreshCheckpoint, SqliteSession, TaskWrite } from "./sqlite-session.ts";
+import { addSums, NO_WRITES, subtractSums } from "./sqlite-sums.ts";
+import type { SqlThread } from "./sqlite-threads.ts";
+import { addToTotal, addWrite, findPlace, hasPending, openPending, ownSum, sumOfWrite } from "./sqlite-writes.ts";
+import type { CheckpointKey, NewWrite } from "./storage.ts";
+
+/** The row of a checkpoint, as far as writes are concerned. */
+export type WritesPlace = Pick<FreshCheckpoint, "pk" | "runId" | "writes" | "pending" | "tasks">;
+
+/** Stores writes of one task. Answers the values of those that were dropped. */
+export function putWrites(session: SqliteSession, thread: SqlThread, writes: readonly NewWrite[]): Set<unknown> {
+	const [first] = writes;
+	if (first === undefined) return new Set();
+	const { ns, id, taskId } = first;
+	const place = session.findFresh(thread.pk, ns, id) ?? findWritesPlace(session, thread, ns, id);
+	const before = place?.pending?.filter(({ row }) => row.taskId === taskId);
+	if (place === undefined || before === undefined) {
+		const known = place?.tasks?.get(taskId) ?? (place?.tasks ? [] : findTask(session, thread, first));
+		const { added, dropped } = settle(writes, known);
+		addRows(session, thread, place, added, known);
+		return dropped;
+	}
+	const { added, dropped } = settle(
+		writes,
+		before.map(({ row, sum }) => ({ generation: row.generation, idx: row.idx, sum })),
+	);
+	const isReplaced = ({ row }: SummedWrite) => added.some((write) => isSame(write.row, row));
+	const others = place.pending?.filter((write) => write.row.taskId !== taskId || !isReplaced(write)) ?? [];
+	setPending(session, thread, place, [...others, ...added]);
+	return dropped;
+}
+
+/** Where the writes of a checkpoint are to be stored that this connection has not added; nowhere if it has no row. */
+export function findWritesPlace(
+	session: SqliteSession,
+	thread: SqlThread,
+	ns: string,
+	id: string,
+): WritesPlace | undefined {
+	const found = findPlace(session, thread, ns, id);
+	if (found === undefined) return undefined;
+	const { pk, run_id, writes } = found;
+	const inRow = hasPending(found) ? openPending(thread, { ns, id, ...found }) : writes === NO_WRITES ? [] : undefined;
+	return { pk, runId: run_id ?? undefined, writes, pending: inRow, tasks: undefined };
+}
+
+/** Stores all writes of a checkpoint: in its row, or, if they have become too many for that, in rows of their own. */
+export function setPending(
+	session: SqliteSession,
+	thread: SqlThread,
+	place: WritesPlace,
+	writes: readonly SummedWrite[],
+): void {
+	const ordered = writes.length > 1 ? [...writes].sort(compareWrites) : writes;
+	const packed = packWrites(ordered, place.runId);
+	if (packed === undefined) return spread(session, thread, place, ordered);
+	place.writes = ordered.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
+	place.pending = ordered;
+	session.sql.setPending.run(place.writes, ordered.length === 0 ? null : packed, place.pk);
+}
+
+/** Gives writes rows of their own that stood in the row of their checkpoint. */
+function spread(session: SqliteSession, thread: SqlThread, place: WritesPlace, writes: readonly SummedWrite[]): void {
+	const tasks = new Map<string, TaskWrite[]>();
+	let total = NO_WRITES;
+	for (const { row, sum } of writes) {
+		addWrite(session, thread, row, sum);
+		total = addSums(total, sum);
+		const { taskId, generation, idx } = row;
+		tasks.set(taskId, [...(tasks.get(taskId) ?? []), { generation, idx, sum }]);
+	}
+	Object.assign(place, { writes: total, pending: undefined, tasks });
+	session.sql.setPending.run(total, null, place.pk);
+}
+
+/** The same for a checkpoint that may have some. */
+export function spreadPending(session: SqliteSession, thread: SqlThread, ns: string, id: string): void {
+	const place = findWritesPlace(session, thread, ns, id);
+	if (place?.pending?.length) spread(session, thread, place, place.pending);
+}
+
+function findTask(
+	session: SqliteSession,
+	thread: SqlThread,
+	{ ns, id, taskId }: CheckpointKey & { taskId: string },
+): TaskWrite[] {
+	const rows = session.sql.getTaskWrites.all(thread.pk, ns, packId(id), packId(taskId)) as TaskWrite[];
+	return rows.map(({ generation, idx, sum }) => ({ generation, idx, sum: ownSum({ sum }, thread) }));
+}
+
+/** Which of the writes of a task are added to those that it has, and the values of those that are not. */
+function settle(
+	writes: readonly NewWrite[],
+	before: readonly TaskWrite[],
+): { added: SummedWrite[]; dropped: Set<unknown> } {
+	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
+	const added = new Map<number, SummedWrite>();
+	const dropped = new Set<unknown>();
+	for (const write of writes) {
+		const { conflict, idx, value } = write;
+		const isTaken = added.has(idx) || (conflict === "drop" && before.some((known) => known.idx === idx));
+		if (isTaken && conflict !== "replace") {
+			dropped.add(value);
+			continue;
+		}
+		const row = inGeneration(write, conflict === "add" ? next : 0);
+		added.set(idx, { row, sum: sumOfWrite(row) });
+	}
+	return { added: [...added.values()], dropped };
+}
+
+/** Adds rows of their own, in the place of those with their keys. */
+function addRows(
+	session: SqliteSession,
+	thread: SqlThread,
+	place: WritesPlace | undefined,
+	added: readonly SummedWrite[],
+	before: readonly TaskWrite[],
+): void {
+	const [first] = added;
+	if (first === undefined) return;
+	let change = 0;
+	for (const { row, sum } of added) {
+		addWrite(session, thread, row, sum);
+		const older = before.find((write) => isSame(write, row));
+		change = subtractSums(addSums(change, sum), older?.sum ?? 0);
+	}
+	const { ns, id, taskId } = first.row;
+	if (place === undefined) return addToTotal(session, thread, ns, id, "writes", change);
+	const others = before.filter((write) => !added.some(({ row }) => isSame(write, row)));
+	place.tasks?.set(taskId, [
+		...others,
+		...added.map(({ row: { generation, idx }, sum }) => ({ generation, idx, sum })),
+	]);
+	place.writes = addSums(place.writes, change);
+	if (change !== 0) session.sql.setPending.run(place.writes, null, place.pk);
+}
+
+function isSame(a: { generation: number; idx: number }, b: { generation: number; idx: number }): boolean {
+	return a.generation === b.generation && a.idx === b.idx;
+}
