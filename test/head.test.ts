@@ -168,6 +168,28 @@ describe("a head", () => {
 		);
 	});
 
+	it("is the list that the codec would write, byte by byte", () => {
+		const encoder = new Encoder();
+		fc.assert(
+			fc.property(heads, ({ v, ts, versions, seen, metadata, origin, manifest }) => {
+				const made = origin && [origin.actor, origin.absorbed, origin.copyOf ?? null, ...origin.again];
+				const cells = [...manifest].flatMap(([channel, cell]) => [channel, packCell(cell)]);
+				const packed = packHead({ v, ts, versions, seen, metadata, origin, manifest });
+				const [, time] = unpackList(packed);
+				expect(packed).toEqual(encoder.encode([v, time, versions, seen, packCell(metadata), made ?? null, ...cells]));
+			}),
+			{ seed: SEED, numRuns: 300 },
+		);
+	});
+
+	it("keeps versions that are neither numbers nor text", () => {
+		const versions = { none: null, maybe: undefined, both: [1, { a: 2n }] } as unknown as Head["versions"];
+		expect(unpackHead(packHead(make({ versions })))).toEqual(make({ versions }));
+		const circular: unknown[] = [];
+		circular.push(circular);
+		expect(codeOf(() => packHead(make({ versions: { circular } as never })))).toBe("UNSERIALIZABLE");
+	});
+
 	it("packs the same twice", () => {
 		fc.assert(
 			fc.property(heads, (head) => {

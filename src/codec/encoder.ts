@@ -1,41 +1,20 @@
 import { CheckpointError } from "../errors.ts";
 import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ElementMemos, type Memo, Recorder } from "./element-memos.ts";
 import { findPath } from "./find-path.ts";
 import { type Description, describeInstance, isLangGraphs, standInFor } from "./instances.ts";
-import {
-	DEEPEST,
-	EXT_BIGINT,
-	EXT_DATE,
-	EXT_REF,
-	EXT_SINGLE,
-	EXT_TAG,
-	LAYOUT,
-	SINGLE,
-	TAG,
-	TYPED_ARRAYS,
-} from "./wire.ts";
+import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
-/** Room for most values without growing; a larger one doubles it. */
-const INITIAL_BYTES = 8192;
-/** A buffer that grew beyond this for one value is not kept for the next ones: it becomes that value, if it fits well. */
-const MOST_KEPT_BYTES = 64 * 1024;
-/** Room that a buffer has when it grows for a large value, and that a value may leave unused, as shares of them. */
-const SLACK = 1 / 8;
-/** The same where the better part of a value is copied: as a rule, little is left to be written. */
+/** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
 const SLACK_AFTER_COPY = 1 / 64;
+/** A buffer that grew for a large value becomes that value if no greater share of it is left unused. */
 const MOST_SLACK = 1 / 4;
 /** A list of fewer bytes is copied as quickly as it is continued. */
 const WORTH_CONTINUING = 4096;
 /** Room for what comes next that a list gets when it has grown once, as a share of it. */
 const ROOM_TO_GROW = 1 / 32;
-/** Below this length a loop over char codes beats a native call. */
-const SHORT_STRING = 24;
-
-/** Up to this length a loop beats a native call. */
-const SHORT_COPY = 64;
-
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
@@ -45,27 +24,12 @@ const WORTH_MEMO = 256;
 /** Up to so many objects a look at each of them beats a hash. */
 const FEW = 8;
 
-const utf8 = new TextEncoder();
-
-/** Buffer's own way to write text is several times as quick, but is not everywhere. */
-const writeUtf8: (text: string, into: Uint8Array, at: number) => number =
-	typeof Buffer === "undefined"
-		? (text, into, at) => utf8.encodeInto(text, into.subarray(at)).written
-		: (text, into, at) => (into as Buffer & { utf8Write(text: string, at: number): number }).utf8Write(text, at);
-
-function allocate(bytes: number): Uint8Array {
-	return typeof Buffer === "undefined" ? new Uint8Array(bytes) : Buffer.allocUnsafeSlow(bytes);
-}
-
 /**
  * Turns values into bytes, in the format that FORMAT.md describes.
  *
  * The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
-export class Encoder {
-	#bytes: Uint8Array = allocate(INITIAL_BYTES);
-	#view: DataView = new DataView(this.#bytes.buffer);
-	#at = 0;
+export class Encoder extends ByteWriter {
 	#busy = false;
 	/** Objects seen in this value, and a set of them once they are more than a few. */
 	readonly #few: object[] = [];
@@ -94,6 +58,7 @@ export class Encoder {
 
 	/** @param isStrict refuses what would not come back as it was: instances of unknown classes, functions, symbols */
 	constructor(classes = new ClassRegistry(), isStrict = false) {
+		super();
 		this.#classes = classes;
 		this.#isStrict = isStrict;
 	}
@@ -103,7 +68,7 @@ export class Encoder {
 		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
 		if (this.#busy) return new Encoder(this.#classes, this.#isStrict).encode(value);
 		this.#busy = true;
-		this.#at = 0;
+		this.at = 0;
 		try {
 			const isFromMemory = this.#writeRoot(value);
 			const bytes = this.#takeBytes();
@@ -118,7 +83,7 @@ export class Encoder {
 			this.#runHome = undefined;
 			this.#forgetSeen();
 			this.#leaveValue();
-			if (this.#bytes.length > MOST_KEPT_BYTES) this.#writeTo(allocate(INITIAL_BYTES));
+			this.dropLargeBuffer();
 		}
 	}
 
@@ -162,21 +127,21 @@ export class Encoder {
 				if (isUnstorable(member) && !this.#isStrict) continue;
 				this.#writeRun();
 				this.#writeString(key);
-				const start = this.#at;
+				const start = this.at;
 				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
-				if (this.#usesMemos && this.#at - start >= WORTH_MEMO) this.#memos.meet(member);
+				if (this.#usesMemos && this.at - start >= WORTH_MEMO) this.#memos.meet(member);
 			}
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#writeRun();
 		// An older value has the same, and keeps it: one with references is written again.
-		if (this.#ownBytes === undefined) this.#bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+		if (this.#ownBytes === undefined) this.bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
 	#start(): void {
 		this.#leaveValue();
 		this.#isContinued = false;
-		this.#reserve(16);
-		this.#at = 1;
+		this.reserve(16);
+		this.at = 1;
 		this.#count = 0;
 		this.#depth = 0;
 		this.#hasRefs = false;
@@ -208,7 +173,7 @@ export class Encoder {
 		if (memo !== undefined) return this.#addToRun(memo);
 		this.#writeRun();
 		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
-		const start = this.#at;
+		const start = this.at;
 		const count = this.#count;
 		const recorder = new Recorder();
 		this.#recorder = recorder;
@@ -217,7 +182,7 @@ export class Encoder {
 		} finally {
 			this.#recorder = undefined;
 		}
-		this.#memos.keep(value, recorder, start, this.#at - start, this.#count - count);
+		this.#memos.keep(value, recorder, start, this.at - start, this.#count - count);
 	}
 
 	/** Members that stood one after the other do so again, as a rule: they are copied together. */
@@ -228,17 +193,17 @@ export class Encoder {
 			this.#runStart = memo.at;
 			this.#runEnd = memo.at;
 		}
-		memo.next = this.#at + this.#runEnd - this.#runStart;
+		memo.next = this.at + this.#runEnd - this.#runStart;
 		this.#runEnd += memo.length;
 		this.#count += memo.count;
 	}
 
 	#takeBytes(): Uint8Array {
-		const length = this.#at;
+		const length = this.at;
 		if (this.#isContinued) return this.#takeContinued(length);
-		const room = this.#bytes.length;
-		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return copyOf(this.#bytes, length);
-		return new Uint8Array(this.#bytes.buffer, this.#bytes.byteOffset, length);
+		const room = this.bytes.length;
+		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return this.copyWritten();
+		return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset, length);
 	}
 
 	#writeRun(): void {
@@ -247,27 +212,27 @@ export class Encoder {
 		const length = this.#runEnd - this.#runStart;
 		this.#runHome = undefined;
 		// The first element comes after the byte of the layout.
-		if (this.#at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
+		if (this.at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
 			this.#isContinued = true;
 			if (this.#taken.get(home.buffer) === home.length) return this.#goOnIn(home);
 		}
-		this.#reserve(length, SLACK_AFTER_COPY);
-		this.#bytes.set(home.subarray(this.#runStart, this.#runEnd), this.#at);
-		this.#at += length;
+		this.reserve(length, SLACK_AFTER_COPY);
+		this.bytes.set(home.subarray(this.#runStart, this.#runEnd), this.at);
+		this.at += length;
 	}
 
 	/** Writes what follows right after an older value, which is then the beginning of both. */
 	#goOnIn(older: Uint8Array): void {
-		this.#ownBytes = this.#bytes;
-		this.#writeTo(typeof Buffer === "undefined" ? new Uint8Array(older.buffer) : Buffer.from(older.buffer));
-		this.#at = older.length;
+		this.#ownBytes = this.bytes;
+		this.writeTo(typeof Buffer === "undefined" ? new Uint8Array(older.buffer) : Buffer.from(older.buffer));
+		this.at = older.length;
 	}
 
 	#takeContinued(length: number): Uint8Array {
-		let bytes = this.#bytes;
+		let bytes = this.bytes;
 		if (this.#ownBytes === undefined || bytes.length > this.#roomFor(length)) {
 			bytes = allocate(this.#roomFor(length));
-			bytes.set(this.#bytes.subarray(0, length));
+			bytes.set(this.bytes.subarray(0, length));
 		}
 		this.#taken.set(bytes.buffer, length);
 		return new Uint8Array(bytes.buffer, 0, length);
@@ -278,7 +243,7 @@ export class Encoder {
 	}
 
 	#leaveValue(): void {
-		if (this.#ownBytes !== undefined) this.#writeTo(this.#ownBytes);
+		if (this.#ownBytes !== undefined) this.writeTo(this.#ownBytes);
 		this.#ownBytes = undefined;
 	}
 
@@ -287,19 +252,19 @@ export class Encoder {
 			case "string":
 				return this.#writeString(value);
 			case "number":
-				return this.#writeNumber(value);
+				return this.writeNumber(value);
 			case "boolean":
-				return this.#byte(value ? 0xc3 : 0xc2);
+				return this.writeByte(value ? 0xc3 : 0xc2);
 			case "bigint":
 				return this.#writeBigInt(value);
 			case "undefined":
-				return this.#writeSingle(SINGLE.undefined);
+				return this.writeSingle(SINGLE.undefined);
 			case "object":
-				return value === null ? this.#byte(0xc0) : this.#writeObject(value);
+				return value === null ? this.writeByte(0xc0) : this.#writeObject(value);
 			default:
 				// Functions and symbols, where JSON would write null.
 				if (this.#isStrict) throw new Refusal(value);
-				return this.#byte(0xc0);
+				return this.writeByte(0xc0);
 		}
 	}
 
@@ -324,7 +289,7 @@ export class Encoder {
 	#writeArray(value: unknown[]): void {
 		if (isSparse(value)) return this.#writeSparse(value);
 		this.#recorder?.visit(value);
-		this.#arrayHeader(value.length);
+		this.writeArrayHeader(value.length);
 		this.#writeElements(value);
 	}
 
@@ -334,10 +299,10 @@ export class Encoder {
 
 	/** Written once the number of entries is known, over the byte that was left for it: most maps are small. */
 	#writeMap(value: Record<string, unknown>): void {
-		this.#reserve(1);
-		const start = this.#at++;
+		this.reserve(1);
+		const start = this.at++;
 		const count = this.#writeEntries(value);
-		if (count < 16) this.#bytes[start] = 0x80 | count;
+		if (count < 16) this.bytes[start] = 0x80 | count;
 		else this.#insertMapHeader(start, count);
 	}
 
@@ -356,13 +321,13 @@ export class Encoder {
 	}
 
 	#insertMapHeader(start: number, count: number): void {
-		const end = this.#at;
+		const end = this.at;
 		const size = count < 0x10000 ? 3 : 5;
-		this.#reserve(size);
-		this.#bytes.copyWithin(start + size, start + 1, end);
-		this.#at = start;
-		this.#mapHeader(count);
-		this.#at = end + size - 1;
+		this.reserve(size);
+		this.bytes.copyWithin(start + size, start + 1, end);
+		this.at = start;
+		this.writeMapHeader(count);
+		this.at = end + size - 1;
 	}
 
 	#writeSparse(value: unknown[]): void {
@@ -371,10 +336,10 @@ export class Encoder {
 		// Indexes come first, in order; other properties of an array are not stored.
 		const end = keys.findIndex((key) => !(Number(key) < value.length));
 		const indexes = (end < 0 ? keys : keys.slice(0, end)).map(Number);
-		this.#tagged(TAG.sparse, 1 + indexes.length * 2);
-		this.#writeNumber(value.length);
+		this.writeTag(TAG.sparse, 1 + indexes.length * 2);
+		this.writeNumber(value.length);
 		for (const index of indexes) {
-			this.#writeNumber(index);
+			this.writeNumber(index);
 			this.#write(value[index]);
 		}
 	}
@@ -387,7 +352,7 @@ export class Encoder {
 		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
 		if (described !== undefined) return this.#writeDescribed(described);
 		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
-		if (value instanceof Uint8Array && !isBuffer(value)) return this.#writeBin(value);
+		if (value instanceof Uint8Array && !isBuffer(value)) return this.writeBin(value);
 		if (value instanceof Date) return this.#writeDate(value);
 		if (value instanceof Map) return this.#writeFields(TAG.map, [...value].flat());
 		if (value instanceof Set) return this.#writeFields(TAG.set, [...value]);
@@ -474,7 +439,7 @@ export class Encoder {
 		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 		if (isBuffer(value)) return this.#writeFields(TAG.nodeBuffer, [bytes]);
 		// An array of bytes from another realm has the right name, but is not an instance of our class.
-		if (nameOf(value) === "Uint8Array") return this.#writeBin(bytes);
+		if (nameOf(value) === "Uint8Array") return this.writeBin(bytes);
 		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value) as never), bytes]);
 	}
 
@@ -483,7 +448,7 @@ export class Encoder {
 		if (dependsOn === undefined) return this.#writeFields(tag, fields);
 		const [name, record] = fields as [string, Record<string, unknown>];
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
-		this.#tagged(tag, fields.length);
+		this.writeTag(tag, fields.length);
 		this.#writeString(name);
 		this.#meet(record);
 		this.#writeMap(record);
@@ -491,15 +456,15 @@ export class Encoder {
 	}
 
 	#writeFields(tag: number, fields: readonly unknown[]): void {
-		this.#tagged(tag, fields.length);
+		this.writeTag(tag, fields.length);
 		for (const field of fields) this.#write(field);
 	}
 
 	#writeDate(value: Date): void {
-		this.#reserve(10);
-		this.#bytes[this.#at++] = 0xd7;
-		this.#bytes[this.#at++] = EXT_DATE;
-		this.#writeFloat(value.getTime());
+		this.reserve(10);
+		this.bytes[this.at++] = 0xd7;
+		this.bytes[this.at++] = EXT_DATE;
+		this.writeFloat(value.getTime());
 	}
 
 	#writeBigInt(value: bigint): void {
@@ -507,216 +472,38 @@ export class Encoder {
 		const hex = digits.length % 2 === 0 ? digits : `0${digits}`;
 		const length = 1 + hex.length / 2;
 		this.#extHeader(EXT_BIGINT, length);
-		this.#reserve(length);
-		this.#bytes[this.#at++] = value < 0n ? 1 : 0;
-		for (let i = 0; i < hex.length; i += 2) this.#bytes[this.#at++] = Number.parseInt(hex.slice(i, i + 2), 16);
+		this.reserve(length);
+		this.bytes[this.at++] = value < 0n ? 1 : 0;
+		for (let i = 0; i < hex.length; i += 2) this.bytes[this.at++] = Number.parseInt(hex.slice(i, i + 2), 16);
+	}
+
+	#writeString(value: string): void {
+		if (!this.writeText(value)) this.#writeFields(TAG.utf16, [utf16Bytes(value)]);
 	}
 
 	#writeRef(value: object): void {
 		this.#hasRefs = true;
 		// The number depends on what comes before.
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
-		this.#reserve(6);
-		this.#bytes[this.#at++] = 0xd6;
-		this.#bytes[this.#at++] = EXT_REF;
-		this.#view.setUint32(this.#at, this.#numbers?.get(value) ?? 0);
-		this.#at += 4;
-	}
-
-	#writeSingle(kind: number): void {
-		this.#reserve(3);
-		this.#bytes[this.#at++] = 0xd4;
-		this.#bytes[this.#at++] = EXT_SINGLE;
-		this.#bytes[this.#at++] = kind;
-	}
-
-	/** A tagged value is an array whose first element is an extension that no stored value can be. */
-	#tagged(tag: number, fields: number): void {
-		this.#arrayHeader(fields + 1);
-		this.#reserve(3);
-		this.#bytes[this.#at++] = 0xd4;
-		this.#bytes[this.#at++] = EXT_TAG;
-		this.#bytes[this.#at++] = tag;
-	}
-
-	#writeNumber(value: number): void {
-		this.#reserve(9);
-		const bytes = this.#bytes;
-		if ((value | 0) === value && !Object.is(value, -0)) {
-			if (value >= 0) {
-				if (value < 0x80) bytes[this.#at++] = value;
-				else if (value < 0x100) {
-					bytes[this.#at++] = 0xcc;
-					bytes[this.#at++] = value;
-				} else if (value < 0x10000) {
-					bytes[this.#at++] = 0xcd;
-					bytes[this.#at++] = value >> 8;
-					bytes[this.#at++] = value;
-				} else {
-					bytes[this.#at++] = 0xce;
-					this.#view.setUint32(this.#at, value);
-					this.#at += 4;
-				}
-			} else if (value >= -32) bytes[this.#at++] = value;
-			else {
-				bytes[this.#at++] = 0xd2;
-				this.#view.setInt32(this.#at, value);
-				this.#at += 4;
-			}
-			return;
-		}
-		if (Object.is(value, -0)) return this.#writeSingle(SINGLE.negativeZero);
-		bytes[this.#at++] = 0xcb;
-		this.#writeFloat(value);
-	}
-
-	/** There are many NaNs, which are all the same to JavaScript but not in their bytes: one is written for all. */
-	#writeFloat(value: number): void {
-		if (Number.isNaN(value)) {
-			this.#view.setUint32(this.#at, 0x7ff80000);
-			this.#view.setUint32(this.#at + 4, 0);
-		} else this.#view.setFloat64(this.#at, value);
-		this.#at += 8;
-	}
-
-	#writeString(value: string): void {
-		const length = value.length;
-		if (length < SHORT_STRING && this.#writeAscii(value, length)) return;
-		if (!value.isWellFormed()) return this.#writeFields(TAG.utf16, [utf16Bytes(value)]);
-		// A UTF-16 unit takes at most three bytes; the text is moved once the true length of the header is known.
-		this.#reserve(5 + length * 3);
-		const guess = stringHeaderSize(length);
-		const start = this.#at;
-		const written = writeUtf8(value, this.#bytes, start + guess);
-		const size = stringHeaderSize(written);
-		if (size !== guess) this.#bytes.copyWithin(start + size, start + guess, start + guess + written);
-		this.#stringHeader(written);
-		this.#at = start + size + written;
-	}
-
-	/** Writes a short string of ASCII alone; otherwise writes nothing and answers false. */
-	#writeAscii(value: string, length: number): boolean {
-		this.#reserve(length + 2);
-		const bytes = this.#bytes;
-		const start = this.#at;
-		bytes[start] = 0xa0 | length;
-		for (let i = 0; i < length; i++) {
-			const code = value.charCodeAt(i);
-			if (code > 0x7f) return false;
-			bytes[start + 1 + i] = code;
-		}
-		this.#at = start + 1 + length;
-		return true;
-	}
-
-	#stringHeader(length: number): void {
-		if (length < 32) this.#bytes[this.#at++] = 0xa0 | length;
-		else if (length < 0x100) {
-			this.#bytes[this.#at++] = 0xd9;
-			this.#bytes[this.#at++] = length;
-		} else if (length < 0x10000) {
-			this.#bytes[this.#at++] = 0xda;
-			this.#view.setUint16(this.#at, length);
-			this.#at += 2;
-		} else {
-			this.#bytes[this.#at++] = 0xdb;
-			this.#view.setUint32(this.#at, length);
-			this.#at += 4;
-		}
-	}
-
-	#writeBin(value: Uint8Array): void {
-		const length = value.length;
-		this.#reserve(5 + length);
-		if (length < 0x100) {
-			this.#bytes[this.#at++] = 0xc4;
-			this.#bytes[this.#at++] = length;
-		} else if (length < 0x10000) {
-			this.#bytes[this.#at++] = 0xc5;
-			this.#view.setUint16(this.#at, length);
-			this.#at += 2;
-		} else {
-			this.#bytes[this.#at++] = 0xc6;
-			this.#view.setUint32(this.#at, length);
-			this.#at += 4;
-		}
-		this.#bytes.set(value, this.#at);
-		this.#at += length;
+		this.reserve(6);
+		this.bytes[this.at++] = 0xd6;
+		this.bytes[this.at++] = EXT_REF;
+		this.view.setUint32(this.at, this.#numbers?.get(value) ?? 0);
+		this.at += 4;
 	}
 
 	#extHeader(type: number, length: number): void {
-		this.#reserve(6);
+		this.reserve(6);
 		if (length < 0x100) {
-			this.#bytes[this.#at++] = 0xc7;
-			this.#bytes[this.#at++] = length;
+			this.bytes[this.at++] = 0xc7;
+			this.bytes[this.at++] = length;
 		} else {
-			this.#bytes[this.#at++] = 0xc9;
-			this.#view.setUint32(this.#at, length);
-			this.#at += 4;
+			this.bytes[this.at++] = 0xc9;
+			this.view.setUint32(this.at, length);
+			this.at += 4;
 		}
-		this.#bytes[this.#at++] = type;
+		this.bytes[this.at++] = type;
 	}
-
-	#arrayHeader(length: number): void {
-		this.#header(length, 0x90, 0xdc);
-	}
-
-	#mapHeader(length: number): void {
-		this.#header(length, 0x80, 0xde);
-	}
-
-	#header(length: number, fixed: number, long: number): void {
-		this.#reserve(5);
-		if (length < 16) this.#bytes[this.#at++] = fixed | length;
-		else if (length < 0x10000) {
-			this.#bytes[this.#at++] = long;
-			this.#view.setUint16(this.#at, length);
-			this.#at += 2;
-		} else {
-			this.#bytes[this.#at++] = long + 1;
-			this.#view.setUint32(this.#at, length);
-			this.#at += 4;
-		}
-	}
-
-	#byte(value: number): void {
-		this.#reserve(1);
-		this.#bytes[this.#at++] = value;
-	}
-
-	#reserve(bytes: number, slack = SLACK): void {
-		if (this.#at + bytes <= this.#bytes.length) return;
-		const needed = this.#at + bytes;
-		const grown = allocate(Math.max(this.#bytes.length * 2, Math.ceil(needed * (1 + slack))));
-		grown.set(this.#bytes.subarray(0, this.#at));
-		this.#writeTo(grown);
-	}
-
-	#writeTo(bytes: Uint8Array): void {
-		this.#bytes = bytes;
-		this.#view = new DataView(bytes.buffer);
-	}
-}
-
-/** The first bytes of a buffer, in memory of their own. */
-function copyOf(bytes: Uint8Array, length: number): Uint8Array {
-	const copy = new Uint8Array(length);
-	if (length > SHORT_COPY) copy.set(bytes.subarray(0, length));
-	else for (let i = 0; i < length; i++) copy[i] = bytes[i] as number;
-	return copy;
-}
-
-function stringHeaderSize(length: number): number {
-	return length < 32 ? 1 : length < 0x100 ? 2 : length < 0x10000 ? 3 : 5;
-}
-
-function utf16Bytes(value: string): Uint8Array {
-	const bytes = new Uint8Array(value.length * 2);
-	for (let i = 0; i < value.length; i++) {
-		bytes[i * 2] = value.charCodeAt(i);
-		bytes[i * 2 + 1] = value.charCodeAt(i) >> 8;
-	}
-	return bytes;
 }
 
 function isPlain(value: unknown): boolean {

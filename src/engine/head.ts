@@ -2,11 +2,8 @@ import type { Encoded } from "../codec/codec.ts";
 import { Decoder } from "../codec/decoder.ts";
 import { Encoder } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
+import { HeadWriter } from "./head-writer.ts";
 
-/** A time as `toISOString` writes it. */
-const ISO_FORM = "0000-00-00T00:00:00.000Z";
-const ISO_LENGTH = ISO_FORM.length;
-const DIGIT = "0".charCodeAt(0);
 /** Bytes up to this length are part of the object that holds them, so that a copy is quicker than another view of them. */
 const SHORT_BYTES = 64;
 
@@ -40,24 +37,11 @@ export interface Head {
 
 const encoder = new Encoder();
 const decoder = new Decoder();
+const writer = new HeadWriter(encoder);
 
-/**
- * `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]` in the codec's own format; an origin
- * is null or `[actor, absorbed, id of the original or null, actors that put it again...]`.
- */
+/** What a checkpoint row holds, see {@link HeadWriter}. */
 export function packHead(head: Head): Uint8Array {
-	const { origin } = head;
-	const made = origin && [origin.actor, origin.absorbed, origin.copyOf ?? null, ...origin.again];
-	const fields: unknown[] = [
-		head.v,
-		packTime(head.ts),
-		head.versions,
-		head.seen,
-		packCell(head.metadata),
-		made ?? null,
-	];
-	for (const [channel, cell] of head.manifest) fields.push(channel, packCell(cell));
-	return encoder.encode(fields);
+	return writer.write(head);
 }
 
 export function unpackHead(bytes: Uint8Array): Head {
@@ -73,34 +57,6 @@ export function unpackHead(bytes: Uint8Array): Head {
 		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
 		manifest,
 	};
-}
-
-/** Milliseconds in place of the text that LangGraph makes of them. */
-function packTime(ts: string): string | number {
-	if (typeof ts !== "string" || ts.length !== ISO_LENGTH || !hasIsoForm(ts)) return ts;
-	const [month, day] = [numberAt(ts, 5, 2), numberAt(ts, 8, 2)];
-	const [hours, minutes, seconds] = [numberAt(ts, 11, 2), numberAt(ts, 14, 2), numberAt(ts, 17, 2)];
-	const date = Date.UTC(numberAt(ts, 0, 4), month - 1, day);
-	const isDate = month >= 1 && month <= 12 && new Date(date).getUTCDate() === day;
-	// Date.UTC takes a year below 100 for one of the last century.
-	if (!isDate || hours > 23 || minutes > 59 || seconds > 59 || ts.startsWith("00")) return ts;
-	return date + ((hours * 60 + minutes) * 60 + seconds) * 1000 + numberAt(ts, 20, 3);
-}
-
-/** Digits and what comes between them. To ask `toISOString` for the text takes ten times as long. */
-function hasIsoForm(ts: string): boolean {
-	for (let i = 0; i < ISO_LENGTH; i++) {
-		const code = ts.charCodeAt(i);
-		const form = ISO_FORM.charCodeAt(i);
-		if (form === DIGIT ? code < DIGIT || code > DIGIT + 9 : code !== form) return false;
-	}
-	return true;
-}
-
-function numberAt(text: string, start: number, digits: number): number {
-	let number = 0;
-	for (let i = start; i < start + digits; i++) number = number * 10 + text.charCodeAt(i) - DIGIT;
-	return number;
 }
 
 function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
