@@ -63,7 +63,8 @@ export class DeltaSerializer implements SerializerProtocol {
 	}
 
 	async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
-		return ["delta", this.#codec.encode(value).bytes];
+		// Bytes of its own, which the caller may change.
+		return ["delta", this.#codec.encode(value).bytes.slice()];
 	}
 
 	async loadsTyped(_type: string, data: Uint8Array | string): Promise<unknown> {

@@ -32,7 +32,14 @@ export class ElementMemos {
 
 	/** Lets go of the members of a value, which may be all that holds them. */
 	#clear(): void {
-		for (const memos of [this.#used, this.#usedTwice, this.#made]) if (memos.length > 0) memos.length = 0;
+		if (this.#used.length > 0) this.#used.length = 0;
+		if (this.#usedTwice.length > 0) this.#usedTwice.length = 0;
+		if (this.#made.length > 0) this.#made.length = 0;
+	}
+
+	/** Whether anything in the value was taken from memory. */
+	get wereUsed(): boolean {
+		return this.#used.length > 0;
 	}
 
 	/** What is remembered of a member, if it is still true. */
@@ -85,12 +92,10 @@ export class ElementMemos {
 	 * Looks back at a value that was written. Answers false if a member that was taken from memory has an object in common
 	 * with another one, so that the bytes are not what they should be.
 	 *
-	 * @param written the objects that were not taken from memory
+	 * @param others the objects that were not taken from memory
 	 */
-	check(written: () => ReadonlySet<object>): boolean {
-		if (this.#used.length === 0) return true;
+	check(others: ReadonlySet<object>): boolean {
 		const shared = new Set(this.#usedTwice);
-		const others = written();
 		if (!this.#wereTogether()) this.#findShared(others, shared);
 		else {
 			const has = others.size <= FEW ? among([...others]) : (object: object) => others.has(object);

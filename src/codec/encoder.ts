@@ -4,7 +4,16 @@ import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer
 import { ClassRegistry } from "./class-registry.ts";
 import { ElementMemos, type Memo, Recorder } from "./element-memos.ts";
 import { findPath } from "./find-path.ts";
-import { type Description, describeInstance, isLangGraphs, standInFor } from "./instances.ts";
+import {
+	describeInstance,
+	type Fields,
+	givenTo,
+	isLangGraphs,
+	isSetLater,
+	messageNameOf,
+	standInFor,
+} from "./instances.ts";
+import { MetObjects } from "./met-objects.ts";
 import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
 /** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
@@ -21,8 +30,8 @@ const MET_TOGETHER = 16;
 /** Properties of fewer bytes are quicker to encode than to remember. */
 const WORTH_MEMO = 256;
 
-/** Up to so many objects a look at each of them beats a hash. */
-const FEW = 8;
+const NULL = Uint8Array.of(LAYOUT.value, 0xc0);
+const EMPTY_LIST = Uint8Array.of(LAYOUT.array);
 
 /**
  * Turns values into bytes, in the format that FORMAT.md describes.
@@ -31,9 +40,8 @@ const FEW = 8;
  */
 export class Encoder extends ByteWriter {
 	#busy = false;
-	/** Objects seen in this value, and a set of them once they are more than a few. */
-	readonly #few: object[] = [];
-	#seen = new Set<object>();
+	/** Objects seen in this value. */
+	readonly #seen = new MetObjects();
 	/** The numbers that the decoder will give them, if the value is known to have references. */
 	#numbers: Map<object, number> | undefined;
 	#count = 0;
@@ -63,10 +71,32 @@ export class Encoder extends ByteWriter {
 		this.#isStrict = isStrict;
 	}
 
-	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
+	/** The bytes of one value, which may be shared with others. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
 		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
 		if (this.#busy) return new Encoder(this.#classes, this.#isStrict).encode(value);
+		return this.#encodeSimple(value) ?? this.#encodeAny(value);
+	}
+
+	/** The values of most channels need none of the care that others do. */
+	#encodeSimple(value: unknown): Uint8Array | undefined {
+		if (value === null) return NULL;
+		this.at = 0;
+		this.writeByte(LAYOUT.value);
+		switch (typeof value) {
+			case "number":
+				this.writeNumber(value);
+				return this.takeWritten();
+			case "string":
+				return this.writeText(value) ? this.takeWritten() : undefined;
+			case "object":
+				return Array.isArray(value) && value.length === 0 && !this.#isSpecialArray(value) ? EMPTY_LIST : undefined;
+			default:
+				return undefined;
+		}
+	}
+
+	#encodeAny(value: unknown): Uint8Array {
 		this.#busy = true;
 		this.at = 0;
 		try {
@@ -81,7 +111,7 @@ export class Encoder extends ByteWriter {
 			this.#usesMemos = true;
 			this.#numbers = undefined;
 			this.#runHome = undefined;
-			this.#forgetSeen();
+			this.#seen.clear();
 			this.#leaveValue();
 			this.dropLargeBuffer();
 		}
@@ -104,7 +134,8 @@ export class Encoder extends ByteWriter {
 	#writeRoot(value: unknown): boolean {
 		this.#memos.begin();
 		this.#writeTop(value);
-		if (this.#memos.check(() => this.#allMet()) && !this.#hasRefs) return true;
+		const isSound = !this.#memos.wereUsed || this.#memos.check(this.#seen.toSet());
+		if (isSound && !this.#hasRefs) return true;
 		this.#usesMemos = false;
 		this.#numbers = new Map();
 		this.#writeTop(value);
@@ -145,7 +176,7 @@ export class Encoder extends ByteWriter {
 		this.#count = 0;
 		this.#depth = 0;
 		this.#hasRefs = false;
-		this.#forgetSeen();
+		this.#seen.clear();
 	}
 
 	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
@@ -297,27 +328,31 @@ export class Encoder extends ByteWriter {
 		for (let i = 0; i < value.length; i++) this.#write(value[i]);
 	}
 
-	/** Written once the number of entries is known, over the byte that was left for it: most maps are small. */
 	#writeMap(value: Record<string, unknown>): void {
-		this.reserve(1);
-		const start = this.at++;
-		const count = this.#writeEntries(value);
-		if (count < 16) this.bytes[start] = 0x80 | count;
-		else this.#insertMapHeader(start, count);
-	}
-
-	/** Own entries without those that JSON would leave out. */
-	#writeEntries(value: Record<string, unknown>): number {
+		const start = this.#startMap();
 		let count = 0;
 		// The loop over an object itself is the one that engines are quickest at.
-		for (const key in value) {
-			const member = value[key];
-			if ((isUnstorable(member) && !this.#isStrict) || !Object.hasOwn(value, key)) continue;
-			this.#writeString(key);
-			this.#write(member);
-			count++;
-		}
-		return count;
+		for (const key in value) if (Object.hasOwn(value, key)) count += this.#writeEntry(key, value[key]);
+		this.#endMap(start, count);
+	}
+
+	/** Answers how many entries it wrote: none for what JSON would leave out. */
+	#writeEntry(key: string, value: unknown): number {
+		if (isUnstorable(value) && !this.#isStrict) return 0;
+		this.#writeString(key);
+		this.#write(value);
+		return 1;
+	}
+
+	/** Leaves a byte for the header, which is written once the number of entries is known: most maps are small. */
+	#startMap(): number {
+		this.reserve(1);
+		return this.at++;
+	}
+
+	#endMap(start: number, count: number): void {
+		if (count < 16) this.bytes[start] = 0x80 | count;
+		else this.#insertMapHeader(start, count);
 	}
 
 	#insertMapHeader(start: number, count: number): void {
@@ -347,10 +382,12 @@ export class Encoder extends ByteWriter {
 	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
 	#writeInstance(value: object, number: number): void {
 		const registered = this.#classes.describe(value);
-		const described = registered === undefined ? describeInstance(value) : undefined;
-		if (this.#recorder !== undefined) record(this.#recorder, value, described?.dependsOn);
+		const message = registered === undefined ? messageNameOf(value) : undefined;
+		if (message !== undefined) return this.#writeMessage(message, value as Fields);
+		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
-		if (described !== undefined) return this.#writeDescribed(described);
+		const described = describeInstance(value);
+		if (described !== undefined) return this.#writeFields(described.tag, described.fields);
 		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
 		if (value instanceof Uint8Array && !isBuffer(value)) return this.writeBin(value);
 		if (value instanceof Date) return this.#writeDate(value);
@@ -365,38 +402,10 @@ export class Encoder extends ByteWriter {
 
 	/** Gives an object the next number; false if it has one. */
 	#meet(value: object): boolean {
-		if (!(this.#seen.size === 0 ? this.#meetFew(value) : this.#meetMany(value))) return false;
+		if (!this.#seen.add(value)) return false;
 		this.#numbers?.set(value, this.#count);
 		this.#count++;
 		return true;
-	}
-
-	#meetFew(value: object): boolean {
-		const few = this.#few;
-		if (few.includes(value)) return false;
-		few.push(value);
-		if (few.length === FEW) for (const one of few) this.#seen.add(one);
-		return true;
-	}
-
-	#meetMany(value: object): boolean {
-		const { size } = this.#seen;
-		return this.#seen.add(value).size > size;
-	}
-
-	#allMet(): Set<object> {
-		return this.#seen.size === 0 ? new Set(this.#few) : this.#seen;
-	}
-
-	#unmeet(value: object): void {
-		this.#seen.delete(value);
-		const i = this.#few.indexOf(value);
-		if (i >= 0) this.#few.splice(i, 1);
-	}
-
-	#forgetSeen(): void {
-		this.#few.length = 0;
-		if (this.#seen.size > 0) this.#seen = new Set();
 	}
 
 	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
@@ -406,8 +415,8 @@ export class Encoder extends ByteWriter {
 		if (stand === value) return this.#writeMap(value as Record<string, unknown>);
 		this.#count = number;
 		// A new object takes the number of the one it stands for; anything else has none to give away.
-		if (typeof stand !== "object" || stand === null || this.#allMet().has(stand)) {
-			this.#unmeet(value);
+		if (typeof stand !== "object" || stand === null || this.#seen.toSet().has(stand)) {
+			this.#seen.delete(value);
 			return this.#write(stand);
 		}
 		this.#writeStandIn(stand);
@@ -415,7 +424,7 @@ export class Encoder extends ByteWriter {
 
 	/** As JSON does it, an object is asked only once what should be stored in its place. */
 	#writeStandIn(stand: object): void {
-		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && describeInstance(stand) === undefined;
+		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && !isKnown(stand);
 		if (!isForeign || this.#classes.has(stand)) return this.#write(stand);
 		this.#meet(stand);
 		this.#writeMap(stand as Record<string, unknown>);
@@ -443,15 +452,24 @@ export class Encoder extends ByteWriter {
 		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value) as never), bytes]);
 	}
 
-	/** A record that was made to describe an instance is nobody else's: what it depends on was noted. */
-	#writeDescribed({ tag, fields, dependsOn }: Description): void {
-		if (dependsOn === undefined) return this.#writeFields(tag, fields);
-		const [name, record] = fields as [string, Record<string, unknown>];
+	/** What a message was built from, as it is now: constructor arguments, and fields set since. */
+	#writeMessage(name: string, message: Fields): void {
+		const given = givenTo(message);
+		this.#recorder?.visit(message);
+		this.#recorder?.visit(given);
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
-		this.writeTag(tag, fields.length);
+		this.writeTag(TAG.langchain, 2);
 		this.#writeString(name);
-		this.#meet(record);
-		this.#writeMap(record);
+		// To whoever reads it, the arguments are an object of their own.
+		this.#count++;
+		const start = this.#startMap();
+		let count = 0;
+		// An argument called `__proto__` is of no use to a message, and would not be an argument when it is read.
+		for (const key in given)
+			if (Object.hasOwn(given, key) && key !== "__proto__")
+				count += this.#writeEntry(key, key in message ? message[key] : given[key]);
+		for (const key in message) if (isSetLater(key, message, given)) count += this.#writeEntry(key, message[key]);
+		this.#endMap(start, count);
 		this.#depth--;
 	}
 
@@ -506,15 +524,15 @@ export class Encoder extends ByteWriter {
 	}
 }
 
+/** Whether it is an instance of a class that has a place in the format. */
+function isKnown(value: object): boolean {
+	return messageNameOf(value) !== undefined || describeInstance(value) !== undefined;
+}
+
 function isPlain(value: unknown): boolean {
 	if (typeof value !== "object" || value === null) return false;
 	const prototype = Object.getPrototypeOf(value);
 	return prototype === Object.prototype || prototype === null;
-}
-
-function record(recorder: Recorder, instance: object, dependsOn: readonly object[] | undefined): void {
-	if (dependsOn === undefined) recorder.isWhole = false;
-	else for (const source of [instance, ...dependsOn]) recorder.visit(source);
 }
 
 function hasToJson(value: unknown): boolean {

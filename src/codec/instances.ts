@@ -20,18 +20,20 @@ import { CheckpointError } from "../errors.ts";
 import { isRecord } from "./built-ins.ts";
 import { TAG } from "./wire.ts";
 
-type Fields = Record<string, unknown>;
+/** The properties of an instance. */
+export type Fields = Record<string, unknown>;
 type Constructor = abstract new (...args: never[]) => object;
 
 interface InstanceKind {
 	readonly name: string;
 	readonly type: Constructor;
-	describe(value: Fields): Fields;
+	/** What it is made from; not for messages, see {@link messageNameOf}. */
+	describe?(value: Fields): Fields;
 	make(fields: Fields): object;
 }
 
 function messageKind(name: string, type: new (fields: never) => object): InstanceKind {
-	return { name, type, describe: describeMessage, make: (fields) => new type(fields as never) };
+	return { name, type, make: (fields) => new type(fields as never) };
 }
 
 const MESSAGES = {
@@ -83,49 +85,48 @@ const KINDS: readonly InstanceKind[] = [
 const kindByName: ReadonlyMap<string, InstanceKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
 const kindByType = new WeakMap<object, InstanceKind | null>();
 
-function givenTo({ lc_kwargs }: Fields): Fields {
+/** What a message was built from. */
+export function givenTo({ lc_kwargs }: Fields): Fields {
 	return (lc_kwargs ?? {}) as Fields;
 }
 
-/** What a message was built from, as it is now: constructor arguments, and fields set since. */
-function describeMessage(message: Fields): Fields {
-	const fields: Fields = {};
-	const given = givenTo(message);
-	// An argument called `__proto__` is of no use to a message, and would not be an argument here.
-	for (const key in given)
-		if (Object.hasOwn(given, key) && key !== "__proto__") fields[key] = key in message ? message[key] : given[key];
-	for (const key in message) {
-		const value = message[key];
-		if (value === undefined || key in fields || key === "type" || key.startsWith("lc_")) continue;
-		if (Object.hasOwn(message, key)) fields[key] = value;
+/** Whether a property of a message is none of its arguments, and yet belongs to them when it is built again. */
+export function isSetLater(key: string, message: Fields, given: Fields): boolean {
+	if (key === "type" || key.startsWith("lc_") || key in Object.prototype || Object.hasOwn(given, key)) return false;
+	return message[key] !== undefined && Object.hasOwn(message, key);
+}
+
+/** The name of the class that a message comes back as, `undefined` for any other object. */
+export function messageNameOf(value: object): string | undefined {
+	const kind = kindOf(value);
+	return kind === null || kind.describe !== undefined ? undefined : kind.name;
+}
+
+/** The kind of the nearest class that is known, `null` if none is. */
+function kindOf(value: object): InstanceKind | null {
+	const type = Object.getPrototypeOf(value)?.constructor as object | undefined;
+	if (typeof type !== "function") return null;
+	let kind = kindByType.get(type);
+	if (kind === undefined) {
+		kind = findKind(value);
+		kindByType.set(type, kind);
 	}
-	return fields;
+	return kind;
 }
 
 /** How an instance of a known class is written. */
 export interface Description {
 	readonly tag: number;
 	readonly fields: readonly unknown[];
-	/** The objects besides the instance whose own properties say it all, if that can be said. */
-	readonly dependsOn?: readonly object[] | undefined;
 }
 
-/** The description of an instance of a known class, `undefined` for any other object. */
+/** The description of an instance of a known class that is no message, `undefined` for any other object. */
 export function describeInstance(value: object): Description | undefined {
 	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
-	const type = Object.getPrototypeOf(value)?.constructor as object | undefined;
-	if (typeof type !== "function") return undefined;
-	let kind = kindByType.get(type);
-	if (kind === undefined) {
-		kind = findKind(value);
-		kindByType.set(type, kind);
-	}
-	if (kind === null) {
-		const json = toLoadableJson(value);
-		return json === undefined ? undefined : { tag: TAG.loadable, fields: [json] };
-	}
-	const dependsOn = kind.describe === describeMessage ? [givenTo(value as Fields)] : undefined;
-	return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)], dependsOn };
+	const kind = kindOf(value);
+	if (kind?.describe !== undefined) return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
+	const json = toLoadableJson(value);
+	return json === undefined ? undefined : { tag: TAG.loadable, fields: [json] };
 }
 
 /**
