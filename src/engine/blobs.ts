@@ -14,6 +14,12 @@ export interface MadeBlob {
 	readonly blob: Blob;
 }
 
+const NO_ROWS: readonly BlobRow[] = [];
+
+export function rowsOf(blobs: readonly MadeBlob[]): readonly BlobRow[] {
+	return blobs.length === 0 ? NO_ROWS : blobs.map(({ row }) => row);
+}
+
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
 const ID_BLOCK = 256;
 
@@ -29,7 +35,12 @@ export class Blobs {
 		this.#recent = new Lru(cacheBytes);
 	}
 
-	async nextId(): Promise<number> {
+	/** A number that nothing else has. A promise once in a while only. */
+	nextId(): number | Promise<number> {
+		return this.#nextId > this.#lastId ? this.#reserveId() : this.#nextId++;
+	}
+
+	async #reserveId(): Promise<number> {
 		while (this.#nextId > this.#lastId) {
 			const first = await this.#storage.reserveIds(ID_BLOCK);
 			// Another caller may have been served while this one waited; both blocks are good.

@@ -48,6 +48,8 @@ interface Placed<T> {
 	readonly content: T;
 }
 
+const NOTHING_WRITTEN: readonly WrittenBlob[] = [];
+
 /** What all operations on checkpoints share: where rows are, how values are encoded, and what was seen last. */
 export class Engine {
 	readonly storage: Storage;
@@ -73,20 +75,11 @@ export class Engine {
 
 	/** An error names the channel whose value it was. */
 	encode(channel: string, value: unknown): Encoded | Promise<Encoded> {
-		const explain = (cause: unknown): never => {
-			const { path = "", reason = cause instanceof Error ? cause.message : String(cause) } =
-				cause instanceof UnserializableError ? cause : {};
-			throw new UnserializableError(channel, path, reason, { cause });
-		};
 		try {
 			const encoded = this.codec.encode(value);
-			if (!(encoded instanceof Promise)) return encoded;
-			const explained = encoded.catch(explain);
-			// Another value may fail first, and then nobody waits for this one: Node would end the process.
-			explained.catch(() => {});
-			return explained;
+			return encoded instanceof Promise ? explainLater(channel, encoded) : encoded;
 		} catch (cause) {
-			return explain(cause);
+			throw unserializable(channel, cause);
 		}
 	}
 
@@ -133,7 +126,7 @@ export class Engine {
 
 	/** The checkpoint as this process saw it last. */
 	peekView(key: CheckpointKey): View | undefined {
-		return at(this.#views.get(key.id), key.threadId, key.ns);
+		return at(this.#views.peek(key.id), key.threadId, key.ns);
 	}
 
 	async loadView(key: CheckpointKey): Promise<View | undefined> {
@@ -163,7 +156,7 @@ export class Engine {
 	}
 
 	writtenAt(threadId: string, ns: string, id: string): readonly WrittenBlob[] {
-		return at(this.#written.get(id), threadId, ns) ?? [];
+		return at(this.#written.peek(id), threadId, ns) ?? NOTHING_WRITTEN;
 	}
 
 	forgetWritten({ threadId, ns, id }: CheckpointKey): void {
@@ -203,6 +196,22 @@ export class Engine {
 
 function at<T>(placed: Placed<T> | undefined, threadId: string, ns: string): T | undefined {
 	return placed?.threadId === threadId && placed.ns === ns ? placed.content : undefined;
+}
+
+function explainLater(channel: string, encoded: Promise<Encoded>): Promise<Encoded> {
+	const explained = encoded.catch((cause) => {
+		throw unserializable(channel, cause);
+	});
+	// Another value may fail first, and then nobody waits for this one: Node would end the process.
+	explained.catch(() => {});
+	return explained;
+}
+
+/** The error for a value that can't be stored. */
+function unserializable(channel: string, cause: unknown): Error {
+	const { path = "", reason = cause instanceof Error ? cause.message : String(cause) } =
+		cause instanceof UnserializableError ? cause : {};
+	return new UnserializableError(channel, path, reason, { cause });
 }
 
 /** The error for a value that can't be read. */

@@ -113,7 +113,8 @@ export function copyVersions(from: {
 	versions_seen?: Readonly<Record<string, Readonly<Versions>>>;
 }): { versions: Versions; seen: Record<string, Versions> } {
 	const seen: Record<string, Versions> = {};
-	for (const [node, versions] of Object.entries(from.versions_seen ?? {})) setOwn(seen, node, { ...versions });
+	const given = from.versions_seen ?? {};
+	for (const node of Object.keys(given)) setOwn(seen, node, { ...given[node] });
 	return { versions: { ...from.channel_versions }, seen };
 }
 

@@ -1,5 +1,6 @@
 import type { Codec } from "../codec/codec.ts";
 import type { Labels } from "../storage/storage.ts";
+import { setOwn } from "./head.ts";
 
 /** Longer text is not worth a place in a column of its own. */
 const LONGEST = 256;
@@ -10,12 +11,13 @@ const LONGEST = 256;
  */
 export function labelsOf(metadata: unknown): Labels {
 	if (typeof metadata !== "object" || metadata === null) return {};
-	const labels: [string, Labels[string]][] = [];
-	for (const [key, value] of Object.entries(metadata)) {
+	const labels: Record<string, Labels[string]> = {};
+	for (const key of Object.keys(metadata)) {
+		const value = (metadata as Record<string, unknown>)[key];
 		const plain = value instanceof Date ? value.toJSON() : value;
-		if (isText(key) && isLabel(plain)) labels.push([key, plain]);
+		if (isText(key) && isLabel(plain)) setOwn(labels, key, plain);
 	}
-	return Object.fromEntries(labels);
+	return labels;
 }
 
 /** What `toJSON` makes of a Date, which is stored in another way and yet is the same for a filter. */

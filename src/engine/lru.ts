@@ -21,11 +21,20 @@ export class Lru<K, V> {
 		return entry.value;
 	}
 
+	/** Like {@link get}, but does not count as use. */
+	peek(key: K): V | undefined {
+		return this.#entries.get(key)?.value;
+	}
+
 	set(key: K, value: V, weight: number): void {
 		this.delete(key);
 		if (weight > this.#limit) return;
 		this.#entries.set(key, { value, weight });
 		this.#weight += weight;
+		if (this.#weight > this.#limit) this.#shrink();
+	}
+
+	#shrink(): void {
 		for (const oldest of this.#entries.keys()) {
 			if (this.#weight <= this.#limit) break;
 			this.delete(oldest);

@@ -9,20 +9,18 @@ import { unpackRow } from "./rows.ts";
 /** What tells how a checkpoint came to be. */
 type Made = Pick<Head, "versions" | "seen" | "manifest">;
 
-/** LangGraph's own channels, which are never rebuilt from writes. */
-const INTERNAL = /^(__|branch:to:|join:)/;
-
 /**
  * Channels that may live from writes instead of a stored value: those with a version and no value. A delta channel is
  * always one of them, except at its snapshots.
  */
 function hasValueless(versions: Readonly<Record<string, unknown>>, values: object): boolean {
-	for (const channel in versions) if (!Object.hasOwn(values, channel) && !INTERNAL.test(channel)) return true;
+	for (const channel in versions) if (!Object.hasOwn(values, channel) && !isInternal(channel)) return true;
 	return false;
 }
 
+/** Whether it is one of LangGraph's own channels, which are never rebuilt from writes. */
 export function isInternal(channel: string): boolean {
-	return INTERNAL.test(channel);
+	return channel.startsWith("__") || channel.startsWith("branch:to:") || channel.startsWith("join:");
 }
 
 /** Whether the checkpoint has, had or may have a channel that is rebuilt from writes. */

@@ -1,7 +1,7 @@
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
-import type { CheckpointKey, NewWrite, StoredValue } from "../storage/storage.ts";
-import type { MadeBlob } from "./blobs.ts";
+import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
+import { type MadeBlob, rowsOf } from "./blobs.ts";
 import type { Engine } from "./engine.ts";
 import { settle } from "./settle.ts";
 
@@ -33,12 +33,15 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 	const { key } = input;
 	const { threadId, ns, id } = key;
 	const channels = input.writes.map(([channel]) => channel);
-	const values = await settle(input.writes.map(([channel, value]) => engine.encode(channel, value)));
+	const pending = settle(input.writes.map(([channel, value]) => engine.encode(channel, value)));
+	const values = pending instanceof Promise ? await pending : pending;
 	for (const mayBuild of [true, false]) {
-		const { rows, blobs, stamp } = await place(engine, input, channels, values, mayBuild);
-		const fresh = await engine.blobs.nextId();
-		const added = blobs.map(({ row }) => row);
-		const stored = await engine.storage.put({ threadId, stamp, fresh, now: Date.now(), blobs: added, writes: rows });
+		const placing = place(engine, input, channels, values, mayBuild);
+		const { rows, blobs, stamp } = placing instanceof Promise ? await placing : placing;
+		const nextId = engine.blobs.nextId();
+		const fresh = typeof nextId === "number" ? nextId : await nextId;
+		const now = Date.now();
+		const stored = await engine.storage.put({ threadId, stamp, fresh, now, blobs: rowsOf(blobs), writes: rows });
 		engine.links.change(threadId, ns, [id], engine.peekView(key) === undefined ? id : undefined);
 		if (stored === undefined) continue;
 		engine.keepWritten(key, blobs);
@@ -46,30 +49,44 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 	}
 }
 
-async function place(
+/** Short values stand in the rows themselves, and nothing has to be waited for. */
+function place(
 	engine: Engine,
 	{ key, runId, actor, taskId }: PutWritesInput,
 	channels: readonly string[],
 	values: readonly Encoded[],
 	mayBuild: boolean,
-): Promise<Placement> {
+): Placement | Promise<Placement> {
 	const { threadId, ns, id } = key;
 	const placed: Placement = { rows: [], blobs: [], stamp: undefined };
+	const larger: number[] = [];
 	const manifest = engine.peekView(key)?.head.manifest;
 	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
 	for (let i = 0; i < channels.length; i++) {
 		const channel = channels[i] as string;
 		const special = specialIndex(channel);
 		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
-		const encoded = values[i] as Encoded;
+		const { type, bytes: value } = values[i] as Encoded;
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
 		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
-		const isInline = encoded.bytes.length <= most || special !== undefined;
-		const value: StoredValue = isInline
-			? encoded.bytes
-			: await placeValue(engine, mayBuild ? key : undefined, channel, encoded, placed);
-		const type = isInline ? encoded.type : undefined;
+		if (value.length > most && special === undefined) larger.push(i);
 		placed.rows.push({ threadId, ns, id, taskId, idx: special ?? i, channel, runId, actor, conflict, type, value });
+	}
+	return larger.length === 0 ? placed : placeLarger(engine, mayBuild ? key : undefined, larger, placed);
+}
+
+/** Moves the values of these writes to blobs. */
+async function placeLarger(
+	engine: Engine,
+	key: CheckpointKey | undefined,
+	larger: readonly number[],
+	placed: Placement,
+): Promise<Placement> {
+	for (const i of larger) {
+		const row = placed.rows[i] as NewWrite;
+		const encoded = { type: row.type, bytes: row.value as Uint8Array };
+		const value = await placeValue(engine, key, row.channel, encoded, placed);
+		placed.rows[i] = { ...row, type: undefined, value };
 	}
 	return placed;
 }

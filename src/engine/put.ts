@@ -1,8 +1,8 @@
 import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import type { CheckpointKey } from "../storage/storage.ts";
-import type { MadeBlob } from "./blobs.ts";
+import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
+import { type MadeBlob, rowsOf } from "./blobs.ts";
 import { sameBytes } from "./byte-delta.ts";
 import { collectFamily } from "./collect.ts";
 import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
@@ -42,8 +42,8 @@ interface Draft {
 	/** Named in `newVersions`, or without a version at all: stored whatever else is known. */
 	readonly isNew: boolean;
 	/** The parent's value, taken over unseen. */
-	readonly carried?: Cell;
-	readonly encoded?: Encoded;
+	readonly carried: Cell | undefined;
+	readonly encoded: Encoded | undefined;
 }
 
 /** Where the values of a put go. */
@@ -53,6 +53,8 @@ interface Placement {
 	/** Stamp of the thread when the older blobs that it builds on were seen; `undefined` if there are none. */
 	stamp: number | undefined;
 }
+
+const NO_WRITES: readonly NewWrite[] = [];
 
 /** Stores a checkpoint, of each channel only what changed. */
 export async function put(engine: Engine, input: PutInput): Promise<void> {
@@ -67,34 +69,37 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const { versions, seen } = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
 	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
-	const pending = draft(engine, input, base);
+	const pending = settle(draft(engine, input, base));
 	const pendingMetadata = engine.encode("metadata", metadata);
-	let drafts = await settle(pending);
-	const encodedMetadata = await pendingMetadata;
+	let drafts = pending instanceof Promise ? await pending : pending;
+	const encodedMetadata = pendingMetadata instanceof Promise ? await pendingMetadata : pendingMetadata;
 	const isFirst = parentId === undefined && engine.takeNothing(key);
 	if (!isFirst) base ??= await loadBase(engine, baseKey, key);
 	const isAgain = parentId === id;
 	const mostInline = step !== undefined && step < EARLY_STEPS ? EARLY_VALUE_BYTES : INLINE_VALUE_BYTES;
 	const itsParent = isAgain ? undefined : parentId;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		const placed = await place(engine, input, drafts, base, mostInline);
+		const placing = place(engine, input, drafts, base, mostInline);
+		const placed = placing instanceof Promise ? await placing : placing;
 		const { manifest } = placed;
 		const row = { threadId, ns, id, parentId: itsParent, runId, source, step };
 		const made = { versions, seen, manifest };
 		const origin = mayRebuild ? await findOrigin(engine, input, row, made, base?.head) : undefined;
 		const head: Head = { v, ts, versions, seen, metadata: encodedMetadata, origin, manifest };
 		const packed = packHead(head);
+		const nextId = engine.blobs.nextId();
+		const fresh = typeof nextId === "number" ? nextId : await nextId;
 		const stored = await engine.storage.put({
 			threadId,
 			stamp: placed.stamp ?? (isAgain ? base?.stamp : undefined),
-			fresh: await engine.blobs.nextId(),
+			fresh,
 			now: Date.now(),
 			checkpoint: { threadId, ns, id, parentId: itsParent, runId, source, step, head: packed },
 			onlyOnHead: input.onlyOnHead,
 			namedBlobs: namedBlobs(head),
 			labels,
-			blobs: placed.blobs.map(({ row }) => row),
-			writes: [],
+			blobs: rowsOf(placed.blobs),
+			writes: NO_WRITES,
 			deltaBases: isAgain && base !== undefined ? keepLost(key, base.head, placed) : undefined,
 		});
 		if (stored?.replaced) engine.links.forget(threadId);
@@ -132,13 +137,13 @@ async function recover(
 ): Promise<Draft[]> {
 	const recovered: Draft[] = [];
 	for (const draft of drafts) {
-		const { carried, ...rest } = draft;
+		const { carried } = draft;
 		if (carried === undefined || base?.head.manifest.get(draft.channel) === carried) recovered.push(draft);
 		else {
 			const known = typeof carried === "number" ? (await engine.blobs.load([carried])).get(carried) : carried;
 			// If even its bytes are gone it is encoded now, which is later than we would like.
 			const encoded = known ?? (await engine.encode(draft.channel, channel_values[draft.channel]));
-			recovered.push({ ...rest, encoded });
+			recovered.push({ ...draft, carried: undefined, encoded });
 		}
 	}
 	return recovered;
@@ -149,36 +154,63 @@ function draft(engine: Engine, input: PutInput, base: View | undefined): (Draft 
 	const { checkpoint, metadata, newVersions } = input;
 	// Values of a run come from its parent; an update or a fork may bring anything under an old version.
 	const isRun = metadata?.source === "loop" || metadata?.source === "input";
-	return Object.keys(checkpoint.channel_values).map((channel) => {
+	const drafts: (Draft | Promise<Draft>)[] = [];
+	for (const channel of Object.keys(checkpoint.channel_values)) {
 		const version = own(checkpoint.channel_versions, channel);
 		const isNew = version === undefined || Object.hasOwn(newVersions, channel);
-		const known = base?.head.manifest.get(channel);
-		if (!isNew && isRun && known !== undefined && own(base?.head.versions, channel) === version)
-			return { channel, version, isNew, carried: known };
-		const encoded = engine.encode(channel, checkpoint.channel_values[channel]);
-		if (encoded instanceof Promise) return encoded.then((encoded) => ({ channel, version, isNew, encoded }));
-		return { channel, version, isNew, encoded };
-	});
+		const known = isNew || !isRun ? undefined : base?.head.manifest.get(channel);
+		if (known !== undefined && own(base?.head.versions, channel) === version)
+			drafts.push({ channel, version, isNew, carried: known, encoded: undefined });
+		else {
+			const encoded = engine.encode(channel, checkpoint.channel_values[channel]);
+			drafts.push(
+				encoded instanceof Promise
+					? encoded.then((encoded) => ({ channel, version, isNew, carried: undefined, encoded }))
+					: { channel, version, isNew, carried: undefined, encoded },
+			);
+		}
+	}
+	return drafts;
 }
 
-async function place(
+/** Short values stand in the row itself, and nothing has to be waited for. */
+function place(
 	engine: Engine,
 	input: PutInput,
 	drafts: readonly Draft[],
 	base: View | undefined,
 	mostInline: number,
-): Promise<Placement> {
+): Placement | Promise<Placement> {
 	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
+	const others: Draft[] = [];
+	const isKnownNowhere = base === undefined && input.parentId === undefined;
 	for (const draft of drafts) {
 		const { channel, carried, encoded } = draft;
-		let cell = carried ?? encoded;
+		const isShort = !isLarger(encoded, mostInline) && !isLarger(carried, REPEATED_VALUE_BYTES);
+		if (!isShort || (isKnownNowhere && !draft.isNew)) others.push(draft);
+		if (typeof carried === "number") placed.stamp = base?.stamp;
+		// In the order of the channels, also if another cell takes its place.
+		placed.manifest.set(channel, (carried ?? encoded) as Cell);
+	}
+	return others.length === 0 ? placed : placeOthers(engine, input, others, base, placed);
+}
+
+async function placeOthers(
+	engine: Engine,
+	input: PutInput,
+	drafts: readonly Draft[],
+	base: View | undefined,
+	placed: Placement,
+): Promise<Placement> {
+	for (const draft of drafts) {
+		const { channel, carried, encoded } = draft;
+		let cell: Cell | undefined;
 		if (base === undefined && input.parentId === undefined && !draft.isNew)
 			cell = await findKnown(engine, input.key, draft, placed);
-		else if (carried === undefined && isLarger(encoded, mostInline))
-			cell = await placeValue(engine, input, channel, encoded, base, placed);
-		else if (isLarger(carried, REPEATED_VALUE_BYTES)) cell = await placeWhole(engine, carried, placed);
-		if (cell !== undefined) placed.manifest.set(channel, cell);
-		if (typeof carried === "number") placed.stamp = base?.stamp;
+		else if (encoded !== undefined) cell = await placeValue(engine, input, channel, encoded, base, placed);
+		else cell = await placeWhole(engine, carried as Encoded, placed);
+		if (cell === undefined) placed.manifest.delete(channel);
+		else placed.manifest.set(channel, cell);
 	}
 	return placed;
 }
@@ -254,6 +286,7 @@ async function findKnown(
 	{ channel, version, encoded }: Draft,
 	placed: Placement,
 ): Promise<Cell | undefined> {
+	if ((await engine.storage.getLatest(threadId, ns)) === undefined) return undefined;
 	for await (const row of engine.scanAll({ threadId, ns })) {
 		const { versions, manifest } = unpackHead(row.head);
 		const cell = manifest.get(channel);

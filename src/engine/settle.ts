@@ -1,4 +1,5 @@
-/** Waits only if there is something to wait for. */
+/** Waits only if there is something to wait for: most often there is not. */
 export function settle<T>(items: readonly (T | Promise<T>)[]): Promise<T[]> | T[] {
-	return items.some((item) => item instanceof Promise) ? Promise.all(items) : (items as T[]);
+	for (const item of items) if (item instanceof Promise) return Promise.all(items);
+	return items as T[];
 }

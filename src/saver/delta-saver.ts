@@ -88,8 +88,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #tuples = new WeakMap<object, string>();
 	/** Only where puts are guarded. */
 	readonly #chosenPasts: ChosenPasts | undefined;
-	/** Calls that were accepted and are not done. */
-	readonly #running = new Set<Promise<unknown>>();
+	/** How many calls were accepted and are not done, and who waits for there to be none. */
+	#running = 0;
+	readonly #whenIdle: (() => void)[] = [];
 	#isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
@@ -164,7 +165,12 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
 		const versions = newVersions ?? {};
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
-		await this.run(() => put(this.#engine, input));
+		this.#begin();
+		try {
+			await put(this.#engine, input);
+		} finally {
+			this.#end();
+		}
 		return writeConfig(key);
 	}
 
@@ -177,7 +183,12 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			);
 		const actor = this.#actors.numberOf(config);
 		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
-		await this.run(() => putWrites(this.#engine, input));
+		this.#begin();
+		try {
+			await putWrites(this.#engine, input);
+		} finally {
+			this.#end();
+		}
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
@@ -376,7 +387,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async close(): Promise<void> {
 		this.#isClosed = true;
-		await Promise.allSettled(this.#running);
+		if (this.#running > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
 		this.#engine.clearCaches();
 		await this.#storage.close();
 	}
@@ -387,14 +398,22 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Runs a call, unless the saver was closed; `close` waits for it. */
 	protected async run<T>(work: () => Promise<T>): Promise<T> {
-		this.#checkOpen();
-		const running = work();
-		this.#running.add(running);
+		this.#begin();
 		try {
-			return await running;
+			return await work();
 		} finally {
-			this.#running.delete(running);
+			this.#end();
 		}
+	}
+
+	#begin(): void {
+		this.#checkOpen();
+		this.#running++;
+	}
+
+	#end(): void {
+		this.#running--;
+		if (this.#running === 0) for (const resolve of this.#whenIdle) resolve();
 	}
 
 	/** Runs a call that takes a while, and can be stopped where it pauses. */
