@@ -5,8 +5,11 @@ const HYPHEN = "-".charCodeAt(0);
 /** An id as it is stored where the order of ids does not matter. */
 export type PackedId = Buffer | string;
 
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** Whether the id is packed by {@link packId}. */
 export function isPackable(id: string): boolean {
-	return typeof packId(id) !== "string";
+	return UUID.test(id);
 }
 
 /** A UUID in its usual spelling as 16 bytes, any other id as itself. */

@@ -1,11 +1,12 @@
 import { compareRows } from "./compare-rows.ts";
 import { checkCheckpoint } from "./sqlite-checkpoints.ts";
 import { unpackOptional } from "./sqlite-ids.ts";
+import { channelsIn } from "./sqlite-pending.ts";
 import { proveForks, proveKeys } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import { checkThreadTotal, findThreadPending, type SumCount, totalOfCount } from "./sqlite-writes.ts";
+import { checkThreadTotal, type SumCount, totalOfCount } from "./sqlite-writes.ts";
 import type { ListedCheckpoint, ThreadOutline } from "./storage.ts";
 
 /** What a thread consists of, in the number that its indexes and totals say there is. */
@@ -49,14 +50,10 @@ function findWritten(session: SqliteSession, thread: SqlThread): ThreadOutline["
 	const groups = sql.outlineWrites.all(thread.pk) as (SumCount & { ns: string; channel: string })[];
 	const bases = sql.outlineBases.get(thread.pk) as SumCount;
 	const total = [bases, ...groups].reduce((sum, count) => addSums(sum, totalOfCount(count, thread)), 0);
-	const pending = findThreadPending(session, thread);
-	checkThreadTotal(
-		session,
-		thread,
-		pending.reduce((sum, write) => addSums(sum, write.sum), total),
-	);
+	checkThreadTotal(session, thread, total);
+	const pending = sql.outlinePending.all(thread.pk) as { ns: string; channels: Uint8Array }[];
+	const names = pending.flatMap(({ ns, channels }) => channelsIn(channels).map((channel) => ({ ns, channel })));
 	const written = new Map<string, Set<string>>();
-	for (const { ns, channel } of [...groups, ...pending.map(({ row }) => row)])
-		written.set(ns, (written.get(ns) ?? new Set()).add(channel));
+	for (const { ns, channel } of [...groups, ...names]) written.set(ns, (written.get(ns) ?? new Set()).add(channel));
 	return written;
 }

@@ -1,5 +1,5 @@
 import { compareIds } from "./compare-ids.ts";
-import { packId, unpackId } from "./sqlite-ids.ts";
+import { isPackable, packId, unpackId } from "./sqlite-ids.ts";
 import type { CheckpointKey, WriteRow } from "./storage.ts";
 
 /**
@@ -9,9 +9,10 @@ import type { CheckpointKey, WriteRow } from "./storage.ts";
  * checkpoint, and one more page would be written with every commit. So they are packed into a column of the checkpoint,
  * until they become too many: then all of them get rows of their own.
  *
- * First comes how many there are, then how many bytes their values have, as two digits of seven bits: SQLite can count
- * them by that. Each write is: its sum; flags; the task, unless it is the one before; generation, index, actor, channel,
- * type and value, as far as there are any. A run has to be that of the checkpoint, by which it is found.
+ * First comes what SQLite itself can use: how many there are, how many bytes their values have, and how many bytes the
+ * names of their channels, each in two digits of seven bits; then those names. After that, each write is: its sum; flags;
+ * the task, unless it is the one before; generation, index, actor, type and value, as far as there are any. A run has to be
+ * that of the checkpoint, by which it is found.
  */
 
 /** More are not worth packing anew with each that is added. */
@@ -21,11 +22,22 @@ const MOST_BYTES = 1024;
 /** Of a write, besides its texts and value: sum, flags, lengths and numbers. */
 const OTHER_BYTES = 64;
 
+/** Bytes before the names of channels. */
+const HEADER_BYTES = 5;
+/** Larger numbers have more than two digits. */
+const MOST_CHANNEL_BYTES = 128 ** 2 - 1;
+
 /** SQL for the number of writes in a row. */
-export const PENDING_COUNT = "coalesce(unicode(substr(pending, 1, 1)), 0)";
+export const PENDING_COUNT = sqlDigit(1);
 /** SQL for the bytes of their values. */
-export const PENDING_BYTES =
-	"(coalesce(unicode(substr(pending, 2, 1)), 0) * 128 + coalesce(unicode(substr(pending, 3, 1)), 0))";
+export const PENDING_BYTES = `(${sqlDigit(2)} * 128 + ${sqlDigit(3)})`;
+/** SQL for the names of their channels, see {@link channelsIn}. */
+export const PENDING_CHANNELS = `substr(pending, ${HEADER_BYTES + 1}, ${sqlDigit(4)} * 128 + ${sqlDigit(5)})`;
+
+/** As a character: SQLite has no other way to a byte. */
+function sqlDigit(at: number): string {
+	return `coalesce(unicode(substr(pending, ${at}, 1)), 0)`;
+}
 
 const SAME_TASK = 1;
 const UUID_TASK = 2;
@@ -44,14 +56,14 @@ export interface SummedWrite {
 /** In the order that rows of their own would have. */
 export function compareWrites({ row: a }: SummedWrite, { row: b }: SummedWrite): number {
 	if (a.taskId === b.taskId) return a.generation - b.generation || a.idx - b.idx;
-	const [isTextA, isTextB] = [typeof packId(a.taskId) === "string", typeof packId(b.taskId) === "string"];
-	return isTextA === isTextB ? compareIds(a.taskId, b.taskId) : isTextA ? -1 : 1;
+	const [isPackedA, isPackedB] = [isPackable(a.taskId), isPackable(b.taskId)];
+	return isPackedA === isPackedB ? compareIds(a.taskId, b.taskId) : isPackedA ? 1 : -1;
 }
 
 /** @returns nothing if they are too many or too large for a row; else bytes that are to be stored at once */
 export function packWrites(writes: readonly SummedWrite[], runId: string | undefined): Uint8Array | undefined {
 	if (writes.length > MOST_WRITES) return undefined;
-	let size = 3;
+	let size = HEADER_BYTES;
 	let bytes = 0;
 	for (const { row } of writes) {
 		const { channel, type = "", taskId, value } = row;
@@ -62,10 +74,13 @@ export function packWrites(writes: readonly SummedWrite[], runId: string | undef
 		size += OTHER_BYTES + length + 3 * (channel.length + type.length + taskId.length);
 	}
 	if (bytes > MOST_BYTES || size > buffer.length) return undefined;
+	let at = HEADER_BYTES;
+	for (const { row } of writes) at = writeText(row.channel, at);
+	const channelBytes = at - HEADER_BYTES;
+	if (channelBytes > MOST_CHANNEL_BYTES) return undefined;
 	buffer[0] = writes.length;
-	buffer[1] = bytes >> 7;
-	buffer[2] = bytes & 127;
-	let at = 3;
+	writeDigits(bytes, 1);
+	writeDigits(channelBytes, 3);
 	let task: string | undefined;
 	for (const { row, sum } of writes) {
 		at = writeOne(row, sum, row.taskId === task, at);
@@ -77,7 +92,7 @@ export function packWrites(writes: readonly SummedWrite[], runId: string | undef
 const buffer = Buffer.allocUnsafeSlow(8 * MOST_BYTES);
 
 function writeOne(row: WriteRow, sum: number, isSameTask: boolean, start: number): number {
-	const { taskId, generation, idx, channel, runId, actor, type, value } = row;
+	const { taskId, generation, idx, runId, actor, type, value } = row;
 	const task = isSameTask ? undefined : packId(taskId);
 	const isNumber = typeof value === "number";
 	let at = buffer.writeInt32LE(sum, start);
@@ -97,12 +112,16 @@ function writeOne(row: WriteRow, sum: number, isSameTask: boolean, start: number
 	at = writeNumber(generation, at);
 	at = writeNumber(Math.abs(idx), at);
 	if (actor !== undefined) at = writeNumber(actor, at);
-	at = writeText(channel, at);
 	if (type !== undefined) at = writeText(type, at);
 	if (isNumber) return writeNumber(value, at);
 	at = writeNumber(value.length, at);
 	buffer.set(value, at);
 	return at + value.length;
+}
+
+function writeDigits(number: number, at: number): void {
+	buffer[at] = number >> 7;
+	buffer[at + 1] = number & 127;
 }
 
 /** Seven bits at a time, the lowest first. */
@@ -129,7 +148,8 @@ export function* unpackWrites(
 	key: CheckpointKey,
 	runId: string | undefined,
 ): Generator<SummedWrite> {
-	const reader = new Reader(packed, 3);
+	const channels = new Reader(packed, HEADER_BYTES);
+	const reader = new Reader(packed, HEADER_BYTES + (packed[3] ?? 0) * 128 + (packed[4] ?? 0));
 	let taskId = "";
 	for (let left = packed[0] ?? 0; left > 0 && reader.isSound; left--) {
 		const sum = reader.sum();
@@ -138,7 +158,7 @@ export function* unpackWrites(
 		const generation = reader.number();
 		const idx = flags & IS_NEGATIVE ? -reader.number() : reader.number();
 		const actor = flags & HAS_ACTOR ? reader.number() : undefined;
-		const channel = reader.text();
+		const channel = channels.text();
 		const type = flags & HAS_TYPE ? reader.text() : undefined;
 		const value = flags & IS_BLOB ? reader.number() : reader.bytes(reader.number());
 		const { threadId, ns, id } = key;
@@ -146,6 +166,13 @@ export function* unpackWrites(
 		const row = { threadId, ns, id, taskId, generation, idx, channel, runId: ran, actor, type, value };
 		if (reader.isSound) yield { row, sum };
 	}
+}
+
+/** The names of channels as {@link PENDING_CHANNELS} answers them. */
+export function channelsIn(names: Uint8Array): string[] {
+	const channels: string[] = [];
+	for (const reader = new Reader(names, 0); !reader.isAtEnd; ) channels.push(reader.text());
+	return channels;
 }
 
 /** Reads what was packed. What there is not reads as nothing, and then all of it is not sound. */
@@ -160,6 +187,10 @@ class Reader {
 
 	get isSound(): boolean {
 		return this.#at <= this.#from.length;
+	}
+
+	get isAtEnd(): boolean {
+		return this.#at >= this.#from.length;
 	}
 
 	byte(): number {

@@ -12,7 +12,7 @@ import { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import { emptyThread, eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { inspectWal } from "./sqlite-wal.ts";
-import { findThreadPending } from "./sqlite-writes.ts";
+import { openPending, type Pending } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
 
 const TABLES = { delta_checkpoint: 14, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
@@ -225,9 +225,9 @@ class Rebuild {
 	#totals(thread: SqlThread): Map<string, { writes: number; bases: number }> {
 		const { pk } = thread;
 		const totals = new Map<string, { writes: number; bases: number }>();
-		for (const { row, sum } of findThreadPending(this.#session, thread)) {
-			const key = keyOf(row.ns, row.id);
-			totals.set(key, { writes: addSums(totals.get(key)?.writes ?? 0, sum), bases: 0 });
+		for (const row of this.#session.sql.getThreadPending.all(pk) as Pending[]) {
+			const writes = openPending(thread, row).reduce((total, { sum }) => addSums(total, sum), 0);
+			totals.set(keyOf(row.ns, row.id), { writes, bases: 0 });
 		}
 		for (const kind of ["write", "base"] as const) {
 			const rows = this.#session.prepare(`SELECT ns, checkpoint, sum FROM delta_${kind} WHERE thread = ?`).iterate(pk);

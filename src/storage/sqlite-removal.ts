@@ -55,6 +55,8 @@ interface Run {
 	readonly lastPacked: PackedId;
 	readonly writes: number;
 	readonly bases: number;
+	/** How many have heads of their own. */
+	readonly holders: number;
 	readonly bytes: number;
 }
 
@@ -68,7 +70,10 @@ function findRun(session: SqliteSession, thread: SqlThread, keys: readonly Check
 	const { sql } = session;
 	const { ns } = keys[0] as CheckpointKey;
 	const place = { thread: thread.pk, ns, ids, first, last, firstPacked: packId(first), lastPacked: packId(last) };
-	const found = sql.countCheckpoints.get(place) as Record<"count" | "writes" | "bases" | keyof InRows, number>;
+	const found = sql.countCheckpoints.get(place) as Record<
+		"count" | "writes" | "bases" | "holders" | keyof InRows,
+		number
+	>;
 	const writes = sql.countWrites.get(place) as SumCount & { bytes: number };
 	const bases = sql.countBases.get(place) as SumCount;
 	const isAll =
@@ -76,21 +81,23 @@ function findRun(session: SqliteSession, thread: SqlThread, keys: readonly Check
 		totalOfCount(writes, thread) === (found.writes | 0) &&
 		totalOfCount(bases, thread) === (found.bases | 0);
 	if (!isAll) return undefined;
-	const { pendingWrites } = found;
-	return { ...place, writes: writes.count + pendingWrites, bases: bases.count, bytes: found.bytes + writes.bytes };
+	const { pendingWrites, holders } = found;
+	const bytes = found.bytes + writes.bytes;
+	return { ...place, writes: writes.count + pendingWrites, bases: bases.count, holders, bytes };
 }
 
 /** Whether other threads of the family name every blob that the rows of a run do. */
 function haveTwins({ sql }: SqliteSession, { family }: SqlThread, run: Run): boolean {
 	const place = { ...run, family };
-	const isAlone = sql.findOnlyCheckpoint.get(place) ?? sql.findOnlyPending.get(place) ?? sql.findOnlyWrite.get(place);
-	return run.bases === 0 && isAlone === undefined;
+	const others = [sql.findOnlyPending, sql.findOnlyWrite];
+	const findOnly = run.holders > 0 ? [sql.findOnlyCheckpoint, ...others] : others;
+	return run.bases === 0 && findOnly.every((find) => find.get(place) === undefined);
 }
 
 function removeRun(session: SqliteSession, thread: SqlThread, run: Run, removed: RowCount): void {
 	const { sql } = session;
 	const forks = sql.listForksBetween.all(run) as Entry[];
-	handOn(session, thread, sql.listHolders.pluck().all(run) as number[]);
+	if (run.holders > 0) handOn(session, thread, sql.listHolders.pluck().all(run) as number[]);
 	sql.removeCheckpoints.run(run);
 	sql.removeWritesBetween.run(run);
 	sql.removeBasesBetween.run(run);

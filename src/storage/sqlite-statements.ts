@@ -1,6 +1,6 @@
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import { HEAD, sqlHolder } from "./sqlite-heads.ts";
-import { PENDING_BYTES, PENDING_COUNT } from "./sqlite-pending.ts";
+import { PENDING_BYTES, PENDING_CHANNELS, PENDING_COUNT } from "./sqlite-pending.ts";
 import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 
 export const CHECKPOINT = `SELECT pk, thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, pending, ${HEAD} AS head
@@ -56,15 +56,18 @@ const SQL = {
 	setPending: "UPDATE delta_checkpoint SET writes = ?, pending = ? WHERE pk = ?",
 	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
-	getTotals: `SELECT sum(writes - ${NO_WRITES} + bases) AS total FROM delta_checkpoint WHERE thread = ?`,
+	/** Of writes, the total of those that have rows of their own. */
+	getTotals: `SELECT sum(iif(pending IS NULL, writes - ${NO_WRITES}, 0) + bases) AS total
+		FROM delta_checkpoint WHERE thread = ?`,
 	/** Where the writes of a checkpoint are, and how many. */
 	getPlace: "SELECT pk, run_id, writes, bases, pending FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?",
-	getThreadPending: "SELECT ns, id, run_id, pending FROM delta_checkpoint WHERE thread = ? AND pending IS NOT NULL",
+	getThreadPending:
+		"SELECT ns, id, run_id, writes, pending FROM delta_checkpoint WHERE thread = ? AND pending IS NOT NULL",
 	findEntry: `SELECT pk, ns, id, parent, fork, ${IN_ROW} FROM delta_checkpoint WHERE thread = ? AND ns = ? AND id = ?`,
 	removeCheckpoint: "DELETE FROM delta_checkpoint WHERE pk = ?",
 	/** Writes are those that have rows of their own. */
 	countCheckpoints: `SELECT count(*) AS count, sum(iif(pending IS NULL, writes - ${NO_WRITES}, 0)) AS writes,
-		sum(bases) AS bases, ${IN_ROWS} FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
+		sum(bases) AS bases, sum(typeof(head) = 'blob') AS holders, ${IN_ROWS} FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
 	listHolders: `SELECT pk FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN} AND typeof(head) = 'blob'`,
 	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE ${CHECKPOINTS_BETWEEN}`,
 	listForksBetween: `SELECT ns, parent, pk, fork FROM delta_checkpoint INDEXED BY delta_checkpoint_fork
@@ -77,8 +80,9 @@ const SQL = {
 		AND NOT EXISTS (SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
 		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
 		WHERE other.family = :family AND other.pk <> :thread AND twin.head = mine.pk) ORDER BY id DESC LIMIT 1`,
-	/** The same for writes that stand in its row. */
+	/** The same for writes that stand in its row. Those of a copy have a twin where its head is, as a rule. */
 	findOnlyPending: `SELECT 1 FROM delta_checkpoint AS mine WHERE ${CHECKPOINTS_BETWEEN} AND pending IS NOT NULL
+		AND pending IS NOT (SELECT holder.pending FROM delta_checkpoint AS holder WHERE holder.pk = mine.head)
 		AND NOT EXISTS (SELECT 1 FROM delta_thread AS other CROSS JOIN delta_checkpoint AS twin
 		ON twin.thread = other.pk AND twin.ns = mine.ns AND twin.id = mine.id
 		WHERE other.family = :family AND other.pk <> :thread AND twin.pending = mine.pending) ORDER BY id DESC LIMIT 1`,
@@ -99,6 +103,8 @@ const SQL = {
 
 	getWrites: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,
 	getThreadWrites: `${WRITE} WHERE thread = ?`,
+	outlinePending: `SELECT DISTINCT ns, ${PENDING_CHANNELS} AS channels FROM delta_checkpoint
+		WHERE thread = ? AND pending IS NOT NULL`,
 	outlineWrites: `SELECT ns, channel, count(*) AS count, sum(sum) AS sums FROM delta_write WHERE thread = ? GROUP BY ns, channel`,
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	getTaskWrites: `SELECT generation, idx, sum FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,

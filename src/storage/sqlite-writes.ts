@@ -122,8 +122,9 @@ function checkPending(thread: SqlThread, row: Pending & { readonly writes: numbe
 }
 
 /** All of a thread that stand in rows of their checkpoints. */
-export function findThreadPending(session: SqliteSession, thread: SqlThread): SummedWrite[] {
-	return (session.sql.getThreadPending.all(thread.pk) as Pending[]).flatMap((row) => openPending(thread, row));
+export function findThreadPending(session: SqliteSession, thread: SqlThread): WriteRow[] {
+	const rows = session.sql.getThreadPending.all(thread.pk) as (Pending & { writes: number })[];
+	return rows.flatMap((row) => checkPending(thread, row));
 }
 
 export function findBases(session: SqliteSession, thread: SqlThread, ns: string, id: string): DeltaBaseRow[] {
@@ -153,7 +154,7 @@ function missing({ thread_id: threadId }: SqlThread, at?: { ns: string; id: stri
 /** All that a thread has, in the number that its checkpoints and itself say there are. */
 export function findThreadWrites(session: SqliteSession, thread: SqlThread): WriteRow[] {
 	const { writes, pending } = rowsOfThread(session, thread);
-	return [...writes.map((row) => toWrite(row, thread)), ...pending.map(({ row }) => row)];
+	return [...writes.map((row) => toWrite(row, thread)), ...pending];
 }
 
 export function findThreadBases(session: SqliteSession, thread: SqlThread): DeltaBaseRow[] {
@@ -164,16 +165,11 @@ function rowsOfThread(session: SqliteSession, thread: SqlThread) {
 	const writes = session.sql.getThreadWrites.all(thread.pk);
 	const bases = session.sql.getThreadBases.all(thread.pk);
 	const pending = findThreadPending(session, thread);
-	const total = totalOf([...writes, ...bases], thread);
-	checkThreadTotal(
-		session,
-		thread,
-		pending.reduce((total, { sum }) => addSums(total, sum), total),
-	);
+	checkThreadTotal(session, thread, totalOf([...writes, ...bases], thread));
 	return { writes, bases, pending };
 }
 
-/** Throws unless the total over all writes and delta bases of a thread is what its checkpoints and itself say. */
+/** Throws unless the total over all rows of writes and delta bases of a thread is what its checkpoints and itself say. */
 export function checkThreadTotal(session: SqliteSession, thread: SqlThread, total: number): void {
 	const stored = session.sql.getTotals.get(thread.pk) as { total: number | null };
 	const expected = addSums(Number(BigInt.asIntN(32, BigInt(stored.total ?? 0))), thread.loose);

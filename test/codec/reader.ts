@@ -183,7 +183,8 @@ export interface PendingWrite {
 
 /** The writes that stand in the row of a checkpoint. */
 export function readPending(pending: Uint8Array): PendingWrite[] {
-	const reader = new NumberReader(pending, 3);
+	const channels = new NumberReader(pending, 5);
+	const reader = new NumberReader(pending, 5 + (pending[3] as number) * 128 + (pending[4] as number));
 	let task = "";
 	return Array.from({ length: pending[0] as number }, () => {
 		reader.bytes(4);
@@ -192,7 +193,7 @@ export function readPending(pending: Uint8Array): PendingWrite[] {
 		reader.number();
 		const index = reader.number();
 		if (flags & 16) reader.number();
-		const channel = reader.text();
+		const channel = channels.text();
 		const type = flags & 32 ? reader.text() : null;
 		const value = flags & 64 ? reader.number() : reader.bytes(reader.number());
 		return { task, idx: flags & 8 ? -index : index, channel, type, value };
