@@ -130,6 +130,16 @@ for (const [name, options] of [
 			});
 		});
 
+		it("lists no checkpoints of all threads if one belongs to none", async () => {
+			change((db) => db.exec("UPDATE delta_checkpoint SET thread = 99 WHERE step = 1 AND thread = 1"));
+			await withSaver(async (saver) => {
+				const listAll = async () => {
+					for await (const _ of saver.list({}));
+				};
+				await expect(listAll()).rejects.toMatchObject({ code: "CORRUPT" });
+			});
+		});
+
 		it("loses a checkpoint whose row has a changed byte", async () => {
 			change((db) =>
 				db.prepare("UPDATE delta_checkpoint SET head = damage(head) WHERE thread = 1 AND id = ?").run(ids[2]),

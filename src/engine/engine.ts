@@ -21,7 +21,7 @@ const MOST_NAMESPACES = 10_000;
 /** Rows of the largest page of a scan. */
 export const LARGEST_PAGE = 64;
 /** Rows of a page where all are wanted: a backend may have to sort them for each page. */
-const ROWS_AT_ONCE = 1024;
+export const ROWS_AT_ONCE = 1024;
 /**
  * How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. So often in a
  * row it is no coincidence.

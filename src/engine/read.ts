@@ -8,7 +8,7 @@ import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs.ts";
-import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, unreadable } from "./engine.ts";
+import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, ROWS_AT_ONCE, unreadable } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { piecesOf } from "./labels.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
@@ -111,11 +111,14 @@ export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<St
 	let left = query.limit;
 	for await (const [rows, along] of readPages(engine, query)) {
 		const wanted = accepts === undefined ? rows : await filter(engine, rows, accepts);
-		for await (const stored of readPage(engine, wanted.slice(0, left), along)) {
-			yield stored;
-			left--;
+		for (let i = 0; i < wanted.length; i += LARGEST_PAGE) {
+			// Of a large page not all values are held at once.
+			for await (const stored of readPage(engine, wanted.slice(i, i + Math.min(left, LARGEST_PAGE)), along)) {
+				yield stored;
+				left--;
+			}
+			if (left <= 0) return;
 		}
-		if (left <= 0) return;
 	}
 }
 
@@ -155,7 +158,9 @@ function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenera
 	if (id !== undefined) return findPages(engine, query);
 	if (labels === undefined) return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
 	const contains = { pieces: piecesOf(labels, engine.codec) };
-	return engine.scanPages({ threadId, ns, before, labels, contains }, LARGEST_PAGE);
+	// To look for a few more rows costs as much as to look for many, where all threads are looked through.
+	const firstPage = threadId === undefined && limit > LARGEST_PAGE ? ROWS_AT_ONCE : LARGEST_PAGE;
+	return engine.scanPages({ threadId, ns, before, labels, contains }, firstPage);
 }
 
 /** One id, in any thread and namespace that are left open. */

@@ -94,7 +94,7 @@ export function findFreshHead(session: SqliteSession, thread: SqlThread, ns: str
 	const fresh = session.findFresh(thread.pk, ns, thread.head);
 	if (fresh === undefined) return undefined;
 	const { threadId, id, parentId, runId, source, step, head } = fresh.row;
-	session.recent.set(thread, ns, id, { writes: fresh.writes, runId, pending: fresh.pending ?? null });
+	session.recent.set(id, { thread, ns, writes: fresh.writes, runId, pending: fresh.pending ?? null });
 	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head: asBuffer(head) };
 }
 
@@ -132,7 +132,7 @@ function sumOfRow(thread: number, { ns, id, parentId, fork, runId, source, step 
 export function toCheckpoint(session: SqliteSession, thread: SqlThread, row: SqlCheckpoint): FoundCheckpoint {
 	const { ns, id, parent, run_id, source, step, writes, pending, head } = row;
 	const runId = run_id ?? undefined;
-	session.recent.set(thread, ns, id, { writes, runId, pending });
+	session.recent.set(id, { thread, ns, writes, runId, pending });
 	return {
 		threadId: thread.thread_id,
 		stamp: thread.stamp,

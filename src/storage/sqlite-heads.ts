@@ -12,6 +12,13 @@ import type { SqliteSession } from "./sqlite-session.ts";
 export const HEAD = `iif(typeof(delta_checkpoint.head) = 'integer',
 	(SELECT holder.head FROM delta_checkpoint AS holder WHERE holder.pk = delta_checkpoint.head), delta_checkpoint.head)`;
 
+/** SQL for what is true of the head of a row. Most rows have heads of their own, for which it is asked once. */
+export function sqlOfHead(condition: (head: string) => string): string {
+	const own = "delta_checkpoint.head";
+	const isCopy = `typeof(${own}) = 'integer'`;
+	return `(${condition(own)} OR ${isCopy}) AND (NOT ${isCopy} OR ${condition(HEAD)})`;
+}
+
 /** SQL for the number of the row that holds the head of this one. */
 export function sqlHolder(row: string): string {
 	return `iif(typeof(${row}.head) = 'integer', ${row}.head, ${row}.pk)`;

@@ -1,5 +1,7 @@
+import { CheckpointError, quote } from "../errors.ts";
+import { compareRows } from "./compare-rows.ts";
 import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
-import { HEAD } from "./sqlite-heads.ts";
+import { sqlOfHead } from "./sqlite-heads.ts";
 import { packSource } from "./sqlite-ids.ts";
 import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
@@ -61,11 +63,34 @@ function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 	const name = "(SELECT thread_id FROM delta_thread t WHERE t.pk = thread)";
 	if (after !== undefined)
 		where.add(`id <= ? AND (id < ? OR (${name}, ns) > (?, ?))`, after.id, after.id, after.threadId, after.ns);
-	where.add("thread IN (SELECT pk FROM delta_thread)");
-	return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map((row) => {
-		const thread = threads.get((row as { thread: number }).thread) as SqlThread;
+	if (session.sql.getGone.get() !== undefined) where.add("thread NOT IN (SELECT thread FROM delta_gone)");
+	const toFound = (row: unknown): Found => {
+		const { thread: pk, id } = row as SqlCheckpoint;
+		const thread = threads.get(pk);
+		if (thread === undefined) throw threadless(id);
 		return [checkCheckpoint(row, thread), thread];
-	});
+	};
+	const rows = findById(session, where, limit);
+	if (rows === undefined) return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map(toFound);
+	return rows
+		.map(toFound)
+		.sort(([a, { thread_id: first }], [b, { thread_id: second }]) =>
+			compareRows({ threadId: first, ns: a.ns, id: a.id }, { threadId: second, ns: b.ns, id: b.id }),
+		);
+}
+
+/**
+ * The first rows by their ids alone, which is quicker than to look up the name of every thread for the sake of copies.
+ * Nothing if some with the last id would be left out, since others of them may come first.
+ */
+function findById(session: SqliteSession, where: Conditions, limit: number): unknown[] | undefined {
+	const rows = find(session, where, "ORDER BY id DESC", limit + 1) as SqlCheckpoint[];
+	if (rows.length <= limit) return rows;
+	return rows[limit]?.id === rows[limit - 1]?.id ? undefined : rows.slice(0, limit);
+}
+
+function threadless(id: string): CheckpointError {
+	return new CheckpointError("CORRUPT", `The row of checkpoint ${quote(id)} belongs to no thread: call repair().`);
 }
 
 /** Leaves out what can't match. */
@@ -75,9 +100,22 @@ function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery): vo
 	if (Number.isSafeInteger(step)) where.add("step = ?", step);
 	for (const piece of contains?.pieces ?? []) {
 		const { ifStartsWith } = contains as HeadPieces;
-		if (ifStartsWith === undefined) where.add(`instr(${HEAD}, ?) > 0`, piece);
-		else where.add(`(instr(${HEAD}, ?) > 0 OR substr(${HEAD}, 1, ?) <> ?)`, piece, ifStartsWith.length, ifStartsWith);
+		const values = ifStartsWith === undefined ? [piece] : [piece, ifStartsWith, endOf(ifStartsWith)];
+		const isOther = (head: string) => (ifStartsWith === undefined ? "" : ` OR ${head} < ? OR ${head} >= ?`);
+		where.add(
+			sqlOfHead((head) => `(instr(${head}, ?) > 0${isOther(head)})`),
+			...[...values, ...values],
+		);
 	}
+}
+
+/** Bytes that come after all that begin with these, and before all others that come after them. */
+function endOf(start: Uint8Array): Uint8Array {
+	const end = Uint8Array.from(start);
+	const last = end.findLastIndex((byte) => byte < 0xff);
+	if (last < 0) throw new RangeError("Nothing comes after these bytes.");
+	end[last] = (end[last] as number) + 1;
+	return end.subarray(0, last + 1);
 }
 
 /** Rows are chosen by their keys alone, and then read: sorting them whole would take their bytes along. */
@@ -92,7 +130,7 @@ class Conditions {
 	readonly parameters: unknown[] = [];
 
 	get text(): string {
-		return this.#conditions.join(" AND ");
+		return this.#conditions.join(" AND ") || "TRUE";
 	}
 
 	add(condition: string, ...values: unknown[]): this {

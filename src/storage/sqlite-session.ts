@@ -3,11 +3,13 @@ import type { SummedWrite } from "./sqlite-pending.ts";
 import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
 import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import type { CheckpointRow } from "./storage.ts";
+import type { CheckpointKey, CheckpointRow } from "./storage.ts";
 
 /** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes as a rule. */
 const MOST_REMEMBERED = 4096;
 const MOST_HEAD_BYTES = 4096;
+/** Rows of the largest page. */
+const MOST_RECENT = 1024;
 
 /** An open database, with what was found out about it since it was opened. */
 export class SqliteSession {
@@ -31,6 +33,7 @@ export class SqliteSession {
 		this.db = db;
 		this.sql = statementsOn(db);
 		this.#isShared = isShared;
+		this.#version = this.#readVersion();
 	}
 
 	/** A thread that this connection has stored last, if nobody else has changed anything since. For use in a transaction. */
@@ -42,17 +45,14 @@ export class SqliteSession {
 
 	/** Forgets what was stored or read, if somebody else has changed anything since. */
 	refresh(): void {
-		const version = this.#isShared ? this.#sharedVersion() : this.#ownVersion();
+		const version = this.#readVersion();
 		if (version !== this.#version) this.forget();
 		this.#version = version;
 	}
 
-	#ownVersion(): number {
-		return (this.sql.getDataVersion.get() as { data_version: number }).data_version;
-	}
-
-	/** Of a connection that others use too, what they change through it is not told from what we do. */
-	#sharedVersion(): string {
+	#readVersion(): unknown {
+		if (!this.#isShared) return (this.sql.getDataVersion.get() as { data_version: number }).data_version;
+		// What others change through a connection that they share with us is not told from what we do.
 		return JSON.stringify(this.sql.getVersion.get());
 	}
 
@@ -120,6 +120,8 @@ export interface TaskWrite {
 
 /** A checkpoint that was read, as far as its writes are concerned. */
 interface RecentCheckpoint {
+	readonly thread: SqlThread;
+	readonly ns: string;
 	/** The total in its row. */
 	readonly writes: number;
 	readonly runId: string | undefined;
@@ -132,23 +134,20 @@ interface RecentCheckpoint {
  * read again for that.
  */
 class RecentCheckpoints {
-	#thread: SqlThread | undefined;
+	/** By id alone, which hardly ever is that of two checkpoints: then the one read last is known. */
 	readonly #found = new Map<string, RecentCheckpoint>();
 
-	set(thread: SqlThread, ns: string, id: string, found: RecentCheckpoint): void {
-		if (thread !== this.#thread) this.#found.clear();
-		this.#thread = thread;
-		this.#found.set(`${id} ${ns}`, found);
+	set(id: string, found: RecentCheckpoint): void {
+		if (this.#found.size >= MOST_RECENT) this.#found.clear();
+		this.#found.set(id, found);
 	}
 
-	get(threadId: string, ns: string, id: string): (RecentCheckpoint & { thread: SqlThread }) | undefined {
-		const thread = this.#thread?.thread_id === threadId ? this.#thread : undefined;
-		const found = this.#found.get(`${id} ${ns}`);
-		return thread === undefined || found === undefined ? undefined : { thread, ...found };
+	get({ threadId, ns, id }: CheckpointKey): RecentCheckpoint | undefined {
+		const found = this.#found.get(id);
+		return found?.thread.thread_id === threadId && found.ns === ns ? found : undefined;
 	}
 
 	clear(): void {
-		this.#thread = undefined;
-		this.#found.clear();
+		if (this.#found.size > 0) this.#found.clear();
 	}
 }

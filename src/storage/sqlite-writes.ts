@@ -42,9 +42,10 @@ export function findWritesOf(session: SqliteSession, key: CheckpointKey): WriteR
 }
 
 /** The same by a single statement or none, if the checkpoint was read just now. For use after {@link SqliteSession.refresh}. */
-export function findRecentWrites(session: SqliteSession, { threadId, ns, id }: CheckpointKey): WriteRow[] | undefined {
-	const recent = session.recent.get(threadId, ns, id);
+export function findRecentWrites(session: SqliteSession, key: CheckpointKey): WriteRow[] | undefined {
+	const recent = session.recent.get(key);
 	if (recent === undefined) return undefined;
+	const { ns, id } = key;
 	const { thread, writes, pending, runId } = recent;
 	if (pending instanceof Uint8Array) return checkPending(thread, { ns, id, run_id: runId ?? null, writes, pending });
 	if (pending !== null) return pending.map(({ row }) => asRead(row));
