@@ -13,8 +13,12 @@ export interface Encoded {
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;
-	/** A fresh object each time. */
-	decode(encoded: Encoded): unknown;
+	/**
+	 * A fresh object each time.
+	 *
+	 * @param goesOn whether it will most likely be encoded again next, with something added
+	 */
+	decode(encoded: Encoded, goesOn?: boolean): unknown;
 	/** Bytes that are part of every encoded plain object that has this text under this key. */
 	encodeText?(key: string, text: string): Uint8Array;
 }
@@ -41,10 +45,13 @@ export class DeltaCodec implements Codec {
 		return { type: undefined, bytes: this.#encoder.encode(value) };
 	}
 
-	decode(encoded: Encoded): unknown {
-		const value = this.#decoder.decode(encoded.bytes);
+	decode({ bytes }: Encoded, goesOn = false): unknown {
+		const ends: number[] | undefined = goesOn ? [] : undefined;
+		const value = this.#decoder.decode(bytes, ends);
 		// Whoever reads a conversation goes on with it, as a rule: all of it is encoded again, at several steps.
 		this.#encoder.expect(value);
+		if (ends !== undefined && Array.isArray(value) && ends.length === value.length)
+			this.#encoder.noteRead(value, bytes, ends);
 		return value;
 	}
 

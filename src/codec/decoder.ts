@@ -56,16 +56,20 @@ export class Decoder {
 		this.#classes = classes;
 	}
 
-	/** The value, or a promise of it if LangChain has to load a part. */
-	decode(bytes: Uint8Array): unknown {
+	/**
+	 * The value, or a promise of it if LangChain has to load a part.
+	 *
+	 * @param ends takes down where each element of a list ends, if they have nothing to do with each other
+	 */
+	decode(bytes: Uint8Array, ends?: number[]): unknown {
 		// A class of the application that itself decodes something would otherwise move us to other bytes.
-		if (this.#busy) return new Decoder(this.#classes).decode(bytes);
+		if (this.#busy) return new Decoder(this.#classes).decode(bytes, ends);
 		this.#busy = true;
 		this.#bytes = bytes;
 		this.#at = 1;
 		this.#depth = 0;
 		try {
-			const value = this.#readRoot(bytes[0] ?? -1);
+			const value = this.#readRoot(bytes[0] ?? -1, ends);
 			if (this.#at !== bytes.length) throw corrupt("bytes are left over");
 			if (this.#gaps.length === 0) return value;
 			const filled = fillGaps(value, this.#gaps, this.#objects ?? []);
@@ -80,7 +84,7 @@ export class Decoder {
 		}
 	}
 
-	#readRoot(layout: number): unknown {
+	#readRoot(layout: number, ends: number[] | undefined): unknown {
 		if (layout & LAYOUT.refs) this.#objects = [];
 		switch (layout & ~LAYOUT.refs) {
 			case LAYOUT.value:
@@ -88,7 +92,10 @@ export class Decoder {
 			case LAYOUT.array: {
 				const value: unknown[] = [];
 				this.#objects?.push(value);
-				while (this.#at < this.#bytes.length) value.push(this.#read());
+				while (this.#at < this.#bytes.length) {
+					value.push(this.#read());
+					if (ends !== undefined && this.#objects === undefined) ends.push(this.#at);
+				}
 				return value;
 			}
 			case LAYOUT.object: {

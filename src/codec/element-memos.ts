@@ -4,8 +4,6 @@ const MOST_HELD = 1000;
 /** Up to so many objects a look at each of them beats a hash. */
 const FEW = 12;
 
-const NOWHERE = new WeakRef(new Uint8Array(0));
-
 /**
  * Remembers the bytes of members of arrays and objects that were encoded before, with what must not have changed since.
  *
@@ -14,7 +12,7 @@ const NOWHERE = new WeakRef(new Uint8Array(0));
  * change in place, at any depth, is seen.
  *
  * To note all that a member holds takes longer than to encode it, so that this is done only when it comes the second
- * time. A member is remembered only if it stands for itself: made of plain objects, arrays, messages and primitive
+ * time, or was read by somebody who is about to go on with it. A member is remembered only if it stands for itself: made of plain objects, arrays, messages and primitive
  * values, none of them part of another member. Memos live as long as the members do.
  */
 export class ElementMemos {
@@ -23,6 +21,9 @@ export class ElementMemos {
 	readonly #usedTwice: Memo[] = [];
 	readonly #made: Memo[] = [];
 	#pass = 0;
+	/** Where the last one that was found is, and whether its bytes are still there. */
+	#home: Home | undefined;
+	#isHomeThere = false;
 
 	/** Begins with a value. */
 	begin(): void {
@@ -35,6 +36,7 @@ export class ElementMemos {
 		if (this.#used.length > 0) this.#used.length = 0;
 		if (this.#usedTwice.length > 0) this.#usedTwice.length = 0;
 		if (this.#made.length > 0) this.#made.length = 0;
+		this.#home = undefined;
 	}
 
 	/** Whether anything in the value was taken from memory. */
@@ -52,13 +54,21 @@ export class ElementMemos {
 			return undefined;
 		}
 		// Whoever kept the value did so no longer. What is found here stays until the present call is done.
-		if (memo.home.deref() === undefined) {
+		if (!this.#isThere(memo.home)) {
 			this.#known.set(member, "met");
 			return undefined;
 		}
 		(memo.usedIn === this.#pass ? this.#usedTwice : this.#used).push(memo);
 		memo.usedIn = this.#pass;
 		return memo;
+	}
+
+	#isThere(home: Home): boolean {
+		if (home !== this.#home) {
+			this.#home = home;
+			this.#isHomeThere = home.bytes.deref() !== undefined;
+		}
+		return this.#isHomeThere;
 	}
 
 	/** Whether a member was there before, in any value. */
@@ -80,12 +90,23 @@ export class ElementMemos {
 	}
 
 	/** Keeps what was recorded while a member was encoded. */
-	keep(member: object, recorder: Recorder, start: number, length: number, objects: number): void {
+	keep(member: object, recorder: Recorder, start: number, length: number): void {
 		if (!recorder.isWhole) return void this.#known.set(member, "never");
-		// A copy has no room to grow, and there may be thousands.
-		const memo = new Memo(member, length, objects, recorder.held.slice());
+		const memo = new Memo(member, length, recorder.takeHeld());
 		memo.next = start;
 		this.#made.push(memo);
+	}
+
+	/** The same for members that were read from the bytes of a value. */
+	keepRead(bytes: Uint8Array, members: readonly ReadMember[]): void {
+		const home = new Home(bytes);
+		for (const { member, recorder, start, length } of members) {
+			if (!recorder.isWhole) continue;
+			const memo = new Memo(member, length, recorder.takeHeld());
+			memo.home = home;
+			memo.at = start;
+			this.#known.set(member, memo);
+		}
 	}
 
 	/**
@@ -105,24 +126,27 @@ export class ElementMemos {
 		return shared.size === 0;
 	}
 
-	/** Ends with a value: its members are found in these bytes from now on. */
-	end(bytes: Uint8Array): void {
+	/**
+	 * Ends with a value: its members are found in these bytes from now on.
+	 *
+	 * @param continued where those of the value are that it goes on from
+	 */
+	end(bytes: Uint8Array, continued: Home | undefined): void {
 		if (this.#used.length === 0 && this.#made.length === 0) return;
-		const home = new WeakRef(bytes);
-		for (const memo of this.#made) this.#known.set(memo.member, memo);
-		for (const memos of [this.#used, this.#made])
-			for (const memo of memos) {
-				memo.pass = this.#pass;
-				memo.home = home;
-				memo.at = memo.next;
-			}
+		const home = continued ?? new Home(bytes);
+		continued?.move(bytes);
+		for (const memo of this.#used) if (memo.home !== home) memo.settle(home);
+		for (const memo of this.#made) {
+			memo.settle(home);
+			this.#known.set(memo.member, memo);
+		}
 		this.#clear();
 	}
 
 	/** Whether all were last used for one value: then they had nothing in common, and did not change since. */
 	#wereTogether(): boolean {
-		const pass = this.#used[0]?.pass;
-		return this.#used.every((memo) => memo.pass === pass);
+		const home = this.#used[0]?.home;
+		return this.#used.every((memo) => memo.home === home);
 	}
 
 	#findShared(written: ReadonlySet<object>, shared: Set<Memo>): void {
@@ -136,26 +160,52 @@ export class ElementMemos {
 	}
 }
 
-/** Where the bytes of a member are, how many numbered objects are in them, and what they were made from. */
+/** A member of a value that was read, and where it was. */
+export interface ReadMember {
+	readonly member: object;
+	readonly recorder: Recorder;
+	readonly start: number;
+	readonly length: number;
+}
+
+/** The value that members were last part of. One that goes on from it takes them all over. */
+export class Home {
+	/** As long as somebody keeps them. */
+	bytes: WeakRef<Uint8Array>;
+
+	constructor(bytes: Uint8Array) {
+		this.bytes = new WeakRef(bytes);
+	}
+
+	/** @param bytes begin with those that it had */
+	move(bytes: Uint8Array): void {
+		this.bytes = new WeakRef(bytes);
+	}
+}
+
+const NOWHERE = new Home(new Uint8Array(0));
+
+/** Where the bytes of a member are, and what they were made from. */
 export class Memo {
 	readonly member: object;
 	readonly length: number;
-	readonly count: number;
-	/** The bytes of the value that it was last part of, as long as somebody keeps them. */
-	home: WeakRef<Uint8Array> = NOWHERE;
+	home = NOWHERE;
 	at = 0;
 	/** Where it is in the value that is being written. */
 	next = 0;
-	/** The last value that it was part of, and the last one that it was found for. */
-	pass = 0;
+	/** The last value that it was found for. */
 	usedIn = 0;
 	readonly #held: Held;
 
-	constructor(member: object, length: number, count: number, held: Held) {
+	constructor(member: object, length: number, held: Held) {
 		this.member = member;
 		this.length = length;
-		this.count = count;
 		this.#held = held;
+	}
+
+	settle(home: Home): void {
+		this.home = home;
+		this.at = this.next;
 	}
 
 	isCurrent(): boolean {
@@ -208,8 +258,9 @@ export class Recorder {
 	isWhole = true;
 	readonly #held: unknown[] = [];
 
-	get held(): Held {
-		return this.#held;
+	/** A copy, which has no room to grow: there may be thousands. */
+	takeHeld(): Held {
+		return this.#held.slice();
 	}
 
 	visit(object: object): void {

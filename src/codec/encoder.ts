@@ -2,7 +2,7 @@ import { CheckpointError } from "../errors.ts";
 import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
-import { ElementMemos, type Memo, Recorder } from "./element-memos.ts";
+import { ElementMemos, type Home, type Memo, type ReadMember, Recorder } from "./element-memos.ts";
 import { findPath } from "./find-path.ts";
 import {
 	describeInstance,
@@ -27,6 +27,9 @@ const ROOM_TO_GROW = 1 / 32;
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
+/** Of longer lists that were read only so many elements are noted at once: most are read for their own sake. */
+const MOST_NOTED = 256;
+
 /** Properties of fewer bytes are quicker to encode than to remember. */
 const WORTH_MEMO = 256;
 
@@ -50,11 +53,11 @@ export class Encoder extends ByteWriter {
 	readonly #memos = new ElementMemos();
 	#usesMemos = true;
 	/** Bytes of an older value that are to be copied. */
-	#runHome: WeakRef<Uint8Array> | undefined;
+	#runHome: Home | undefined;
 	#runStart = 0;
 	#runEnd = 0;
-	/** Whether the value is an older one with something after it. */
-	#isContinued = false;
+	/** The older value that this one is, with something after it. */
+	#continued: Home | undefined;
 	/** How much of a buffer with room to grow is taken. The next value goes on from there, if it begins with all of that. */
 	readonly #taken = new WeakMap<ArrayBufferLike, number>();
 	/** The encoder's own buffer, while it writes into one that a value goes on in. */
@@ -102,7 +105,7 @@ export class Encoder extends ByteWriter {
 		try {
 			const isFromMemory = this.#writeRoot(value);
 			const bytes = this.#takeBytes();
-			if (isFromMemory) this.#memos.end(bytes);
+			if (isFromMemory) this.#memos.end(bytes, this.#continued);
 			return bytes;
 		} catch (error) {
 			throw explain(error, value);
@@ -117,7 +120,7 @@ export class Encoder extends ByteWriter {
 		}
 	}
 
-	/** A list that will most likely be encoded more than once: what its elements hold is noted the first time. */
+	/** A list that was read, and may be encoded more than once: what its elements hold is noted the first time. */
 	expect(value: unknown): void {
 		if (!Array.isArray(value) || value.length <= MET_TOGETHER) return;
 		for (let i = 0; i < value.length; i += MET_TOGETHER) {
@@ -125,6 +128,47 @@ export class Encoder extends ByteWriter {
 			if (!(i in value)) return;
 			this.#memos.meet(value[i]);
 		}
+	}
+
+	/**
+	 * Notes at once what the last elements of a list hold.
+	 *
+	 * @param bytes those that it was read from
+	 * @param ends where each element ends there
+	 */
+	noteRead(value: readonly unknown[], bytes: Uint8Array, ends: readonly number[]): void {
+		if (value.length <= MET_TOGETHER) return;
+		const members: ReadMember[] = [];
+		for (let i = Math.max(0, value.length - MOST_NOTED); i < value.length; i++) {
+			const member = value[i];
+			if (typeof member !== "object" || member === null) continue;
+			const recorder = new Recorder();
+			this.#visitRead(member, recorder);
+			const start = ends[i - 1] ?? 1;
+			members.push({ member, recorder, start, length: (ends[i] as number) - start });
+		}
+		this.#memos.keepRead(bytes, members);
+	}
+
+	/** Visits what writing the value would. */
+	#visitRead(value: unknown, recorder: Recorder): void {
+		if (typeof value !== "object" || value === null || !recorder.isWhole) return;
+		if (Array.isArray(value)) {
+			recorder.visit(value);
+			for (let i = 0; i < value.length; i++) this.#visitRead(value[i], recorder);
+		} else if (isPlain(value)) {
+			recorder.visit(value);
+			for (const key in value) this.#visitRead((value as Fields)[key], recorder);
+		} else if (messageNameOf(value) === undefined || this.#classes.has(value)) recorder.isWhole = false;
+		else this.#visitMessage(value as Fields, recorder);
+	}
+
+	#visitMessage(message: Fields, recorder: Recorder): void {
+		const given = givenTo(message);
+		recorder.visit(message);
+		recorder.visit(given);
+		for (const key in given) this.#visitRead(key in message ? message[key] : given[key], recorder);
+		for (const key in message) if (isSetLater(key, message, given)) this.#visitRead(message[key], recorder);
 	}
 
 	/**
@@ -170,7 +214,7 @@ export class Encoder extends ByteWriter {
 
 	#start(): void {
 		this.#leaveValue();
-		this.#isContinued = false;
+		this.#continued = undefined;
 		this.reserve(16);
 		this.at = 1;
 		this.#count = 0;
@@ -205,7 +249,6 @@ export class Encoder extends ByteWriter {
 		this.#writeRun();
 		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
 		const start = this.at;
-		const count = this.#count;
 		const recorder = new Recorder();
 		this.#recorder = recorder;
 		try {
@@ -213,7 +256,7 @@ export class Encoder extends ByteWriter {
 		} finally {
 			this.#recorder = undefined;
 		}
-		this.#memos.keep(value, recorder, start, this.at - start, this.#count - count);
+		this.#memos.keep(value, recorder, start, this.at - start);
 	}
 
 	/** Members that stood one after the other do so again, as a rule: they are copied together. */
@@ -226,25 +269,25 @@ export class Encoder extends ByteWriter {
 		}
 		memo.next = this.at + this.#runEnd - this.#runStart;
 		this.#runEnd += memo.length;
-		this.#count += memo.count;
 	}
 
 	#takeBytes(): Uint8Array {
 		const length = this.at;
-		if (this.#isContinued) return this.#takeContinued(length);
+		if (this.#continued !== undefined) return this.#takeContinued(length);
 		const room = this.bytes.length;
 		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return this.copyWritten();
 		return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset, length);
 	}
 
 	#writeRun(): void {
-		const home = this.#runHome?.deref();
+		const runHome = this.#runHome;
+		const home = runHome?.bytes.deref();
 		if (home === undefined) return;
 		const length = this.#runEnd - this.#runStart;
 		this.#runHome = undefined;
 		// The first element comes after the byte of the layout.
 		if (this.at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
-			this.#isContinued = true;
+			this.#continued = runHome;
 			if (this.#taken.get(home.buffer) === home.length) return this.#goOnIn(home);
 		}
 		this.reserve(length, SLACK_AFTER_COPY);

@@ -64,8 +64,8 @@ async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint |
 		}
 		const head = unpackRow(row);
 		try {
-			const stored = await readRow(engine, row, await loadPage(engine, [row], along, new Map([[row, head]])));
 			// Whoever reads a checkpoint is likely to put its child next.
+			const stored = await readRow(engine, row, await loadPage(engine, [row], along, new Map([[row, head]])), true);
 			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
 			return stored;
 		} catch (error) {
@@ -232,7 +232,7 @@ async function loadPage(
 }
 
 /** A row with its values and pending writes. */
-async function readRow(engine: Engine, row: FoundCheckpoint, page: Page): Promise<StoredCheckpoint> {
+async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, goesOn = false): Promise<StoredCheckpoint> {
 	const { blobs } = page;
 	const head = page.heads.get(row) as Head;
 	const place = cacheKey(row);
@@ -240,7 +240,7 @@ async function readRow(engine: Engine, row: FoundCheckpoint, page: Page): Promis
 	const sends = page.sends.get(place);
 	const channel_values: Record<string, unknown> = {};
 	for (const [channel, cell] of head.manifest)
-		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs));
+		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs, goesOn));
 	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const { threadId, ns, id, parentId } = row;
 	const checkpoint: Checkpoint = {

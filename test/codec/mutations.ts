@@ -90,6 +90,28 @@ export const remembersNothingOld = fc.property(
 	},
 );
 
+/** The same for a list that was read, and noted while it was. */
+export const remembersWhatWasRead = fc.property(
+	fc.array(graph, { maxLength: 4 }),
+	fc.array(mutation, { maxLength: 20 }),
+	(members, mutations) => {
+		const codec = new DeltaCodec({ classes: CLASSES });
+		// Shorter lists are not noted.
+		const encoded = codec.encode([...longMessages.slice(0, 17), ...members]);
+		const list = codec.decode(encoded, true) as unknown[];
+		const check = () => {
+			const [bytes, expected] = [codec, new DeltaCodec({ classes: CLASSES })].map((one) => one.encode(list).bytes);
+			assert.ok(Buffer.compare(bytes!, expected!) === 0, "not the bytes of the list as it is");
+		};
+		check();
+		for (const change of mutations) {
+			apply(list, change);
+			check();
+		}
+		assert.deepEqual(codec.decode(encoded), codec.decode({ type: undefined, bytes: new Uint8Array(encoded.bytes) }));
+	},
+);
+
 /** Long enough for a list to be gone on with where it ends, instead of being copied. */
 const LONG_TEXT = "text ".repeat(60);
 
@@ -104,11 +126,13 @@ const longMessages = Array.from(
  */
 export const leavesOlderBytesAlone = fc.property(
 	fc.array(fc.tuple(fc.nat({ max: 3 }), mutation), { minLength: 1, maxLength: 24 }),
-	(steps) => {
+	fc.boolean(),
+	(steps, goesOn) => {
 		const codec = new DeltaCodec({ classes: CLASSES });
-		const start = codec.decode(codec.encode(longMessages)) as unknown[];
+		const first = codec.encode(longMessages);
+		const start = codec.decode(first, goesOn) as unknown[];
 		const branches = [start, [...start], start.slice(0, 20), [{ ...start }, ...start]];
-		const kept: [bytes: Uint8Array, copy: Uint8Array][] = [];
+		const kept: [bytes: Uint8Array, copy: Uint8Array][] = [[first.bytes, new Uint8Array(first.bytes)]];
 		for (const [which, change] of steps) {
 			const list = branches[which] as unknown[];
 			const { bytes } = codec.encode(list);

@@ -1,7 +1,7 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { DeltaCodec } from "../../src/codec/codec.ts";
-import { leavesOlderBytesAlone, remembersNothingOld } from "./mutations.ts";
+import { leavesOlderBytesAlone, remembersNothingOld, remembersWhatWasRead } from "./mutations.ts";
 import { comesBack } from "./properties.ts";
 import { assertSame } from "./same.ts";
 
@@ -14,6 +14,10 @@ describe("any value", () => {
 
 	it("that changes in place has the bytes of what it is now", () => {
 		fc.assert(remembersNothingOld, { seed: SEED, numRuns: 200 });
+	});
+
+	it("that was read and changes in place has the bytes of what it is now", () => {
+		fc.assert(remembersWhatWasRead, { seed: SEED, numRuns: 300 });
 	});
 
 	it("that goes on where another one ends changes nothing of it", () => {
