@@ -12,7 +12,7 @@ const SHORT_STRING = 24;
 const SHORT_COPY = 64;
 /** Up to this length values share memory, which is four times as quick as some for each. One that is kept keeps it all. */
 const MOST_SHARED = 1024;
-const SHARED_BYTES = 8192;
+const SHARED_BYTES = 4096;
 
 const utf8 = new TextEncoder();
 

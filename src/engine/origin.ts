@@ -30,7 +30,10 @@ export function hasRebuildable(
 	base: Head | undefined,
 ): boolean {
 	if (base?.origin !== undefined || hasValueless(versions, values)) return true;
-	for (const channel in values) if (isDeltaSnapshot(values[channel])) return true;
+	for (const channel in values) {
+		const value = values[channel];
+		if (typeof value === "object" && isDeltaSnapshot(value)) return true;
+	}
 	return false;
 }
 

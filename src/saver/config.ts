@@ -16,9 +16,14 @@ export function readAddress(config: RunnableConfig | undefined): Address {
 	return {
 		threadId: readThreadId(configurable.thread_id),
 		ns: readText("checkpoint_ns", configurable.checkpoint_ns),
-		// An empty id is how LangGraph's own helpers say that there is none; `thread_ts` is the old name.
-		id: readText("checkpoint_id", configurable.checkpoint_id || configurable.thread_ts) || undefined,
+		// `thread_ts` is the old name.
+		id: readCheckpointId(configurable.checkpoint_id || configurable.thread_ts),
 	};
+}
+
+/** An empty id is how LangGraph's own helpers say that there is none. */
+export function readCheckpointId(value: unknown): string | undefined {
+	return readText("checkpoint_id", value) || undefined;
 }
 
 /** An address for a write, which needs to know its thread. */
@@ -28,13 +33,13 @@ export function readWritableAddress(config: RunnableConfig | undefined, call: st
 			"INVALID_CONFIG",
 			`${call} needs a config with \`configurable\`: pass { configurable: { thread_id: "..." } }.`,
 		);
-	const { threadId, ns, id } = readAddress(config);
-	if (threadId === undefined)
+	const address = readAddress(config);
+	if (address.threadId === undefined)
 		throw new CheckpointError(
 			"INVALID_CONFIG",
 			`${call} needs \`configurable.thread_id\`: pass { configurable: { thread_id: "..." } }.`,
 		);
-	return { threadId, ns, id };
+	return address as Address & { threadId: string };
 }
 
 /** A thread id as it is stored: numbers are taken for the text they print as. */

@@ -26,7 +26,14 @@ import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
 import { ChosenPasts, type Past } from "./chosen-pasts.ts";
-import { mustReadThreadId, readAddress, readRunId, readWritableAddress, writeConfig } from "./config.ts";
+import {
+	mustReadThreadId,
+	readAddress,
+	readCheckpointId,
+	readRunId,
+	readWritableAddress,
+	writeConfig,
+} from "./config.ts";
 import { matchesFilter } from "./filter.ts";
 import { checkOptions, checkSignal, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
@@ -155,7 +162,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		newVersions: ChannelVersions,
 	): Promise<RunnableConfig> {
 		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
-		const { id } = readAddress({ configurable: { checkpoint_id: checkpoint?.id } });
+		const id = readCheckpointId(checkpoint?.id || undefined);
 		if (id === undefined)
 			throw new CheckpointError("INVALID_CONFIG", `put needs a checkpoint with an id, got ${quote(checkpoint?.id)}.`);
 		const key = { threadId, ns, id };

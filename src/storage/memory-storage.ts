@@ -230,7 +230,7 @@ export class MemoryStorage implements Storage {
 		const dropped = addWrites(thread, batch.writes);
 		for (const row of batch.blobs)
 			if (!dropped.includes(row.id)) this.#blobs.set(row.id, new KeptBlob(family, row, keepBytes(row.data)));
-		addDeltaBases(thread, batch.deltaBases ?? []);
+		if (batch.deltaBases !== undefined) addDeltaBases(thread, batch.deltaBases);
 		const replaced = checkpoint !== undefined && putCheckpoint(thread, checkpoint);
 		if (checkpoint !== undefined) thread.updatedAt = now;
 		if (replaced) thread.stamp = fresh;
@@ -348,6 +348,7 @@ export class MemoryStorage implements Storage {
 	async close(): Promise<void> {}
 
 	#checkBlobs(blobs: readonly BlobRow[]): void {
+		if (blobs.length === 0) return;
 		const ids = new Set(blobs.map(({ id }) => id));
 		for (const id of ids) if (this.#blobs.has(id)) throw new Error(`Blob ${id} is there already.`);
 		if (ids.size < blobs.length) throw new Error("A blob id was given twice.");

@@ -45,32 +45,35 @@ export type WriteList = KeptWrite[];
 export const NO_WRITES: WriteList = [];
 
 export function findWrite(list: WriteList, place: Place): KeptWrite | undefined {
-	const write = list[placeOf(list, place)];
-	return write !== undefined && compareWrites(write, place) === 0 ? write : undefined;
+	const at = placeOf(list, place);
+	return isAt(list, at, place) ? list[at] : undefined;
 }
 
 /** Adds a write, or puts it in the place of the one with its task, index and generation. */
 export function setWrite(list: WriteList, write: KeptWrite): WriteList {
 	const at = placeOf(list, write);
-	return findWrite(list, write) === undefined ? insertAt(list, at, write) : list.with(at, write);
+	return isAt(list, at, write) ? list.with(at, write) : insertAt(list, at, write);
 }
 
 export function deleteWrite(list: WriteList, place: Place): WriteList {
-	return findWrite(list, place) === undefined ? list : removeAt(list, placeOf(list, place));
+	const at = placeOf(list, place);
+	return isAt(list, at, place) ? removeAt(list, at) : list;
 }
 
 /** Adds what one task wrote. Answers the values of the writes that were dropped as well. */
 export function putWrites(list: WriteList, writes: readonly NewWrite[]): { list: WriteList; dropped: unknown[] } {
 	const dropped: unknown[] = [];
 	const before = list.length === 0 ? list : ofTask(list, writes[0]?.taskId ?? "");
-	const next = before.reduce((most, write) => Math.max(most, write.generation + 1), 0);
+	let next = 0;
+	for (const { generation } of before) if (generation >= next) next = generation + 1;
 	for (const write of writes) {
 		const { conflict } = write;
 		const row = new KeptWrite(write, conflict === "add" ? next : 0);
+		const at = placeOf(list, row);
+		const isThere = isAt(list, at, row);
 		const isKnown = conflict === "drop" && before.some(({ idx }) => idx === write.idx);
-		const isTaken = isKnown || (conflict !== "replace" && findWrite(list, row) !== undefined);
-		if (isTaken) dropped.push(write.value);
-		else list = setWrite(list, row);
+		if (isKnown || (isThere && conflict !== "replace")) dropped.push(write.value);
+		else list = isThere ? list.with(at, row) : insertAt(list, at, row);
 	}
 	return { list, dropped };
 }
@@ -84,6 +87,11 @@ function ofTask(list: WriteList, taskId: string): KeptWrite[] {
 
 function placeOf(list: WriteList, place: Place): number {
 	return lowerBound(list, (write) => compareWrites(write, place));
+}
+
+function isAt(list: WriteList, at: number, place: Place): boolean {
+	const write = list[at];
+	return write !== undefined && compareWrites(write, place) === 0;
 }
 
 function compareWrites(a: Place, b: Place): number {

@@ -33,6 +33,7 @@ export function findIn<T>(list: readonly T[], compare: (item: T) => number): T |
 
 /** The list to go on with. */
 export function insertAt<T>(list: T[], at: number, item: T): T[] {
+	if (list.length === 0) return [item];
 	if (list.length < SHORT) return list.toSpliced(at, 0, item);
 	list.splice(at, 0, item);
 	return list;
