@@ -110,14 +110,14 @@ export class Engine {
 
 	/** The pages of a scan, small ones first: whoever wants one row should not pay for many. */
 	async *scanPages(
-		where: Omit<ScanQuery, "after" | "limit">,
+		{ threadId, ns, before, labels, contains }: Omit<ScanQuery, "after" | "limit">,
 		firstPage = LARGEST_PAGE,
 	): AsyncGenerator<FoundCheckpoint[]> {
 		let after: FoundCheckpoint | undefined;
 		// A page of all threads costs their number, whatever its own size.
-		const most = where.threadId === undefined ? ROWS_AT_ONCE : LARGEST_PAGE;
+		const most = threadId === undefined ? ROWS_AT_ONCE : LARGEST_PAGE;
 		for (let size = firstPage; ; size = Math.min(size * 4, most)) {
-			const page = await this.storage.scan({ ...where, after, limit: size });
+			const page = await this.storage.scan({ threadId, ns, before, labels, contains, after, limit: size });
 			yield page;
 			if (page.length < size) return;
 			after = page.at(-1);
@@ -125,9 +125,9 @@ export class Engine {
 	}
 
 	/** Every row of a thread or namespace, in the order of a scan. */
-	async *scanAll(where: { threadId?: string | undefined; ns?: string | undefined }): AsyncGenerator<FoundCheckpoint> {
+	async *scanAll({ threadId, ns }: Pick<ScanQuery, "threadId" | "ns">): AsyncGenerator<FoundCheckpoint> {
 		for (let after: FoundCheckpoint | undefined; ; ) {
-			const page = await this.storage.scan({ ...where, after, limit: ROWS_AT_ONCE });
+			const page = await this.storage.scan({ threadId, ns, after, limit: ROWS_AT_ONCE });
 			yield* page;
 			if (page.length < ROWS_AT_ONCE) return;
 			after = page.at(-1);

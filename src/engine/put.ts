@@ -65,7 +65,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	// Everything is read before the first await: the caller may change its objects as soon as we return.
 	const source = textOf(metadata?.source);
 	const step = integerOf(metadata?.step);
-	const labels = engine.storage.read === undefined ? undefined : labelsOf(metadata);
+	const readsAtOnce = engine.storage.read !== undefined;
+	const labels = readsAtOnce ? labelsOf(metadata) : undefined;
 	const { versions, seen } = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
 	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
@@ -96,7 +97,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			now: Date.now(),
 			checkpoint: { threadId, ns, id, parentId: itsParent, runId, source, step, head: packed },
 			onlyOnHead: input.onlyOnHead,
-			namedBlobs: namedBlobs(head),
+			namedBlobs: readsAtOnce ? namedBlobs(head) : undefined,
 			labels,
 			blobs: rowsOf(placed.blobs),
 			writes: NO_WRITES,
