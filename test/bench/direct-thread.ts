@@ -67,8 +67,10 @@ export class DirectThread {
 	/** Puts a checkpoint and the writes of the task that runs on it. Answers the milliseconds that the saver took. */
 	async step({ values, changed, writes, metadata }: Step): Promise<number> {
 		const { config } = this;
+		const before = this.#versions;
 		const checkpoint = this.#nextCheckpoint(values, changed);
-		const newVersions = Object.fromEntries(changed.map((channel) => [channel, this.#step + 2]));
+		const isNew = ([channel, version]: [string, number]) => before[channel] !== version;
+		const newVersions = Object.fromEntries(Object.entries(this.#versions).filter(isNew));
 		const described = { source: "loop", step: this.#step, parents: {}, ...metadata } as CheckpointMetadata;
 		const taskId = this.#random.uuid();
 		// Every run of a graph begins with a look at where it starts.

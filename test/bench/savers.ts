@@ -46,6 +46,9 @@ export async function storedBytes(stage: Stage): Promise<number> {
 	return bytes;
 }
 
+/** A saver of the warm-up stays, and with it the shapes of objects that compiled code knows. */
+const warmedUp: Saver[] = [];
+
 /**
  * Fills a fresh saver and reads from it. To what the two measured comes `bytes`: what the content takes on disk once
  * the saver is closed, or in memory while it is open.
@@ -55,10 +58,12 @@ export async function measureOn(
 	fill: (saver: Saver) => Promise<Measures>,
 	read: (saver: Saver) => Promise<Measures>,
 ): Promise<Measures> {
-	const before = await heldBytes();
+	const look = stage.isWarmUp ? async () => 0 : heldBytes;
+	const before = await look();
 	const { saver, close } = stage.backend === "postgres" ? await openPostgres(stage) : openSaver(stage);
 	const filled = await fill(saver);
-	const held = (await heldBytes()) - before;
+	if (stage.isWarmUp) warmedUp[0] = saver;
+	const held = (await look()) - before;
 	const found = await read(saver);
 	await close();
 	if (stage.backend === "postgres") return { ...filled, ...found, bytes: await takePostgresBytes(stage) };

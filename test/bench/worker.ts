@@ -26,7 +26,7 @@ async function warmUp(): Promise<void> {
 	const end = Date.now() + (job.stage.quick ? 0 : (workload.warmUpMs ?? 0));
 	do {
 		mkdirSync(folder);
-		await measure({ ...job.stage, folder, quick: true });
+		await measure({ ...job.stage, folder, quick: true, isWarmUp: true });
 		rmSync(folder, { recursive: true });
 	} while (Date.now() < end);
 }

@@ -14,6 +14,8 @@ export interface Stage {
 	readonly url?: string | undefined;
 	/** Small sizes: to see that everything runs, and to warm up before the real ones. */
 	readonly quick: boolean;
+	/** Nobody will look at what is measured. */
+	readonly isWarmUp?: boolean;
 	/** Official savers take every step of the longest threads, not a sample of them. */
 	readonly full: boolean;
 }
