@@ -78,10 +78,14 @@ export class ByteWriter {
 
 	protected reserve(bytes: number, slack = SLACK): void {
 		if (this.at + bytes <= this.bytes.length) return;
-		const needed = this.at + bytes;
-		const grown = allocate(Math.max(this.bytes.length * 2, Math.ceil(needed * (1 + slack))));
+		const grown = allocate(this.roomFor(this.at + bytes, slack));
 		grown.set(this.bytes.subarray(0, this.at));
 		this.writeTo(grown);
+	}
+
+	/** How large the buffer becomes when it has to hold so many bytes. */
+	protected roomFor(needed: number, slack: number): number {
+		return Math.max(this.bytes.length * 2, Math.ceil(needed * (1 + slack)));
 	}
 
 	protected writeByte(value: number): void {

@@ -22,8 +22,9 @@ const SLACK_AFTER_COPY = 1 / 64;
 const MOST_SLACK = 1 / 4;
 /** A list of fewer bytes is copied as quickly as it is continued. */
 const WORTH_CONTINUING = 4096;
-/** Room for what comes next that a list gets when it has grown once, as a share of it. */
+/** Room for what comes next that a list gets when it has grown once, and the most that it may have, as shares of it. */
 const ROOM_TO_GROW = 1 / 32;
+const MOST_ROOM = 1 / 16;
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
@@ -288,32 +289,30 @@ export class Encoder extends ByteWriter {
 		// The first element comes after the byte of the layout.
 		if (this.at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
 			this.#continued = runHome;
-			if (this.#taken.get(home.buffer) === home.length) return this.#goOnIn(home);
+			return this.#goOnAfter(home);
 		}
 		this.reserve(length, SLACK_AFTER_COPY);
 		this.bytes.set(home.subarray(this.#runStart, this.#runEnd), this.at);
 		this.at += length;
 	}
 
-	/** Writes what follows right after an older value, which is then the beginning of both. */
-	#goOnIn(older: Uint8Array): void {
+	/** Writes what follows right after an older value: in its own memory, if nothing else does, or in a copy with room. */
+	#goOnAfter(older: Uint8Array): void {
 		this.#ownBytes = this.bytes;
-		this.writeTo(typeof Buffer === "undefined" ? new Uint8Array(older.buffer) : Buffer.from(older.buffer));
+		const isLast = this.#taken.get(older.buffer) === older.length;
+		this.writeTo(isLast ? wholeOf(older) : copyWithRoom(older));
 		this.at = older.length;
 	}
 
-	#takeContinued(length: number): Uint8Array {
-		let bytes = this.bytes;
-		if (this.#ownBytes === undefined || bytes.length > this.#roomFor(length)) {
-			bytes = allocate(this.#roomFor(length));
-			bytes.set(this.bytes.subarray(0, length));
-		}
-		this.#taken.set(bytes.buffer, length);
-		return new Uint8Array(bytes.buffer, 0, length);
+	protected override roomFor(needed: number, slack: number): number {
+		return this.#ownBytes === undefined ? super.roomFor(needed, slack) : roomToGrow(needed);
 	}
 
-	#roomFor(length: number): number {
-		return Math.ceil(length * (1 + ROOM_TO_GROW));
+	#takeContinued(length: number): Uint8Array {
+		const isLarge = this.bytes.length > length * (1 + MOST_ROOM);
+		const bytes = isLarge ? copyWithRoom(this.bytes.subarray(0, length)) : this.bytes;
+		this.#taken.set(bytes.buffer, length);
+		return new Uint8Array(bytes.buffer, 0, length);
 	}
 
 	#leaveValue(): void {
@@ -570,6 +569,21 @@ export class Encoder extends ByteWriter {
 /** Whether it is an instance of a class that has a place in the format. */
 function isKnown(value: object): boolean {
 	return messageNameOf(value) !== undefined || describeInstance(value) !== undefined;
+}
+
+function roomToGrow(length: number): number {
+	return Math.ceil(length * (1 + ROOM_TO_GROW));
+}
+
+function copyWithRoom(bytes: Uint8Array): Uint8Array {
+	const copy = allocate(roomToGrow(bytes.length));
+	copy.set(bytes);
+	return copy;
+}
+
+/** All of the memory that bytes are the beginning of. */
+function wholeOf({ buffer }: Uint8Array): Uint8Array {
+	return typeof Buffer === "undefined" ? new Uint8Array(buffer) : Buffer.from(buffer);
 }
 
 function isPlain(value: unknown): boolean {
