@@ -16,7 +16,7 @@ const FEW = 12;
  * values, none of them part of another member. Memos live as long as the members do.
  */
 export class ElementMemos {
-	readonly #known = new WeakMap<object, Memo | "met" | "never">();
+	readonly #known = new WeakMap<object, Memo | ReadMembers | "met" | "never">();
 	readonly #used: Memo[] = [];
 	readonly #usedTwice: Memo[] = [];
 	readonly #made: Memo[] = [];
@@ -46,7 +46,7 @@ export class ElementMemos {
 
 	/** What is remembered of a member, if it is still true. */
 	find(member: object): Memo | undefined {
-		const memo = this.#known.get(member);
+		const memo = this.#findKnown(member);
 		if (!(memo instanceof Memo)) return undefined;
 		if (!memo.isCurrent()) {
 			// What changes in place will do so again, and is not worth the trouble.
@@ -61,6 +61,14 @@ export class ElementMemos {
 		(memo.usedIn === this.#pass ? this.#usedTwice : this.#used).push(memo);
 		memo.usedIn = this.#pass;
 		return memo;
+	}
+
+	#findKnown(member: object): Memo | "met" | "never" | undefined {
+		const known = this.#known.get(member);
+		if (!(known instanceof ReadMembers)) return known;
+		this.#known.set(member, "met");
+		for (const memo of known.memos()) this.#known.set(memo.member, memo);
+		return this.#known.get(member) as Memo | "met";
 	}
 
 	#isThere(home: Home): boolean {
@@ -97,16 +105,12 @@ export class ElementMemos {
 		this.#made.push(memo);
 	}
 
-	/** The same for members that were read from the bytes of a value. */
-	keepRead(bytes: Uint8Array, members: readonly ReadMember[]): void {
-		const home = new Home(bytes);
-		for (const { member, recorder, start, length } of members) {
-			if (!recorder.isWhole) continue;
-			const memo = new Memo(member, length, recorder.takeHeld());
-			memo.home = home;
-			memo.at = start;
-			this.#known.set(member, memo);
-		}
+	/**
+	 * The same for members that were read, one after the other. Most values are read for their own sake: that they are known
+	 * is found out with the first one.
+	 */
+	keepRead(members: ReadMembers): void {
+		if (members.first !== undefined) this.#known.set(members.first, members);
 	}
 
 	/**
@@ -160,12 +164,43 @@ export class ElementMemos {
 	}
 }
 
-/** A member of a value that was read, and where it was. */
-export interface ReadMember {
-	readonly member: object;
-	readonly recorder: Recorder;
-	readonly start: number;
-	readonly length: number;
+/** Members of a value that was read, with what they hold. */
+export class ReadMembers {
+	readonly #bytes: Uint8Array;
+	readonly #recorder = new Recorder();
+	readonly #members: {
+		readonly member: object;
+		readonly at: number;
+		readonly length: number;
+		readonly held: number;
+	}[] = [];
+
+	/** @param bytes those that it was read from */
+	constructor(bytes: Uint8Array) {
+		this.#bytes = bytes;
+	}
+
+	get first(): object | undefined {
+		return this.#members[0]?.member;
+	}
+
+	/** @param visit notes what the member holds */
+	add(member: object, at: number, end: number, visit: (recorder: Recorder) => void): void {
+		const held = this.#recorder.start();
+		visit(this.#recorder);
+		if (this.#recorder.isWhole) this.#members.push({ member, at, length: end - at, held });
+		else this.#recorder.dropFrom(held);
+	}
+
+	memos(): Memo[] {
+		const home = new Home(this.#bytes);
+		return this.#members.map(({ member, at, length, held }, i) => {
+			const memo = new Memo(member, length, this.#recorder.takeHeld(held, this.#members[i + 1]?.held));
+			memo.home = home;
+			memo.at = at;
+			return memo;
+		});
+	}
 }
 
 /** The value that members were last part of. One that goes on from it takes them all over. */
@@ -257,15 +292,27 @@ export class Recorder {
 	/** Whether the bytes depend on nothing but what was noted. */
 	isWhole = true;
 	readonly #held: unknown[] = [];
+	#start = 0;
+
+	/** Begins with another member. Answers where what it holds will be. */
+	start(): number {
+		this.isWhole = true;
+		this.#start = this.#held.length;
+		return this.#start;
+	}
+
+	dropFrom(start: number): void {
+		this.#held.length = start;
+	}
 
 	/** A copy, which has no room to grow: there may be thousands. */
-	takeHeld(): Held {
-		return this.#held.slice();
+	takeHeld(start = 0, end?: number): Held {
+		return this.#held.slice(start, end);
 	}
 
 	visit(object: object): void {
 		const held = this.#held;
-		if (!this.isWhole || held.length > MOST_HELD) {
+		if (!this.isWhole || held.length - this.#start > MOST_HELD) {
 			this.isWhole = false;
 			return;
 		}

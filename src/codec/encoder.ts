@@ -2,7 +2,7 @@ import { CheckpointError } from "../errors.ts";
 import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
-import { ElementMemos, type Home, type Memo, type ReadMember, Recorder } from "./element-memos.ts";
+import { ElementMemos, type Home, type Memo, ReadMembers, Recorder } from "./element-memos.ts";
 import { findPath } from "./find-path.ts";
 import {
 	describeInstance,
@@ -28,8 +28,8 @@ const MOST_ROOM = 1 / 16;
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
-/** Of longer lists that were read only so many elements are noted at once: most are read for their own sake. */
-const MOST_NOTED = 256;
+/** Longer lists that were read are not noted at once: most are read for their own sake, and should not wait for it. */
+const MOST_NOTED = 512;
 
 /** Properties of fewer bytes are quicker to encode than to remember. */
 const WORTH_MEMO = 256;
@@ -132,23 +132,20 @@ export class Encoder extends ByteWriter {
 	}
 
 	/**
-	 * Notes at once what the last elements of a list hold.
+	 * Notes at once what the elements of a list hold.
 	 *
 	 * @param bytes those that it was read from
 	 * @param ends where each element ends there
 	 */
 	noteRead(value: readonly unknown[], bytes: Uint8Array, ends: readonly number[]): void {
-		if (value.length <= MET_TOGETHER) return;
-		const members: ReadMember[] = [];
-		for (let i = Math.max(0, value.length - MOST_NOTED); i < value.length; i++) {
+		if (value.length <= MET_TOGETHER || value.length > MOST_NOTED) return;
+		const members = new ReadMembers(bytes);
+		for (let i = 0; i < value.length; i++) {
 			const member = value[i];
 			if (typeof member !== "object" || member === null) continue;
-			const recorder = new Recorder();
-			this.#visitRead(member, recorder);
-			const start = ends[i - 1] ?? 1;
-			members.push({ member, recorder, start, length: (ends[i] as number) - start });
+			members.add(member, ends[i - 1] ?? 1, ends[i] as number, (recorder) => this.#visitRead(member, recorder));
 		}
-		this.#memos.keepRead(bytes, members);
+		this.#memos.keepRead(members);
 	}
 
 	/** Visits what writing the value would. */
