@@ -2,10 +2,11 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { packId, unpackId } from "../src/storage/sqlite-ids.ts";
 import { compareWrites, packWrites, type SummedWrite, unpackWrites } from "../src/storage/sqlite-pending.ts";
-import { sharedSource } from "../src/storage/sqlite-source.ts";
+import { fileSource, sharedSource } from "../src/storage/sqlite-source.ts";
 import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import { sumOfWrite } from "../src/storage/sqlite-writes.ts";
 import type { NewWrite, WriteRow } from "../src/storage/storage.ts";
+import { path } from "./support/scratch-file.ts";
 
 const RUN = "9b2f6c1e-1111-4222-8333-444455556666";
 const key = { threadId: "thread", ns: "child:1", id: "1f0a0000-0000-6000-8000-000000000001" };
@@ -157,6 +158,61 @@ describe("a checkpoint with writes", () => {
 		expect(await storage.getThreadWrites("some")).toMatchObject([{ idx: 0 }, { idx: 1 }]);
 		expect(await storage.removeThread("all")).toEqual(counts);
 		expect(await storage.check()).toEqual([]);
+	});
+});
+
+describe("a checkpoint that two processes write to", () => {
+	async function open() {
+		const [ours, theirs] = [fileSource(path), fileSource(path)].map((source) => new SqliteStorage(source)) as [
+			SqliteStorage,
+			SqliteStorage,
+		];
+		const checkpoint = {
+			...place,
+			parentId: undefined,
+			runId: undefined,
+			source: "loop",
+			step: 1,
+			head: new Uint8Array(9),
+		};
+		const put = (storage: SqliteStorage, more: { checkpoint?: typeof checkpoint; writes?: NewWrite[] }) =>
+			storage.put({ threadId: "thread", fresh: 1, now: 1, blobs: [], writes: [], ...more });
+		await put(ours, { checkpoint });
+		const tasks = async (storage: SqliteStorage) => (await storage.getWrites([place])).map(({ taskId }) => taskId);
+		const close = async () => {
+			expect(await ours.check()).toEqual([]);
+			await Promise.all([ours.close(), theirs.close()]);
+		};
+		return { ours, theirs, put, tasks, close, checkpoint };
+	}
+
+	const place = { ...key, ns: "" };
+	const writeOf = (taskId: string): NewWrite => ({
+		...{ ...place, taskId, idx: 0, channel: "a", runId: undefined, actor: undefined, type: undefined },
+		...{ value: new Uint8Array([1]), conflict: "add" },
+	});
+
+	it("has the writes of both", async () => {
+		const { ours, theirs, put, tasks, close } = await open();
+		await put(ours, { writes: [writeOf("a")] });
+		await put(theirs, { writes: [writeOf("b")] });
+		await put(ours, { writes: [writeOf("c")] });
+		expect(await tasks(ours)).toEqual(["a", "b", "c"]);
+		expect(await tasks(theirs)).toEqual(["a", "b", "c"]);
+		await close();
+	});
+
+	it("has only later ones, if the other has deleted the thread meanwhile and made it again", async () => {
+		const { ours, theirs, put, tasks, close, checkpoint } = await open();
+		await put(ours, { writes: [writeOf("a")] });
+		await theirs.removeThread("thread");
+		await theirs.put({ threadId: "thread", fresh: 2, now: 2, blobs: [], writes: [], checkpoint });
+		await put(ours, { writes: [writeOf("b")] });
+		expect(await tasks(theirs)).toEqual(["b"]);
+		await theirs.removeThread("thread");
+		await put(ours, { writes: [writeOf("c")] });
+		expect(await tasks(ours)).toEqual(["c"]);
+		await close();
 	});
 });
 

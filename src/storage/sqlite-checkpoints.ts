@@ -158,6 +158,7 @@ export function addCheckpoint(
 	const isLast = newest === undefined || compareIds(newest, id) < 0;
 	const fork = isLast && newest === parentId ? 0 : 1;
 	const writes = addSums(NO_WRITES, loose.writes);
+	const sum = sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step });
 	const { changes, lastInsertRowid } = session.sql.insertCheckpoint.run(
 		thread.pk,
 		ns,
@@ -169,7 +170,7 @@ export function addCheckpoint(
 		step ?? null,
 		writes,
 		loose.bases,
-		sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step }),
+		sum,
 		head,
 	);
 	if (changes === 0) return undefined;
@@ -183,6 +184,7 @@ export function addCheckpoint(
 		thread: thread.pk,
 		row,
 		runId,
+		sum,
 		writes,
 		pending: writes === NO_WRITES ? [] : undefined,
 		tasks: undefined,

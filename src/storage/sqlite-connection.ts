@@ -12,6 +12,7 @@ export type Work<T> = (session: SqliteSession) => T;
 /** A change that waits for its commit. */
 interface Change {
 	readonly work: Work<unknown>;
+	readonly alone: Work<unknown> | undefined;
 	readonly since: number;
 	readonly resolve: (result: unknown) => void;
 	readonly reject: (error: unknown) => void;
@@ -75,13 +76,15 @@ export class SqliteConnection {
 	 *
 	 * @param canWait whether the turn of the event loop may end first, once many such changes came one after the other,
 	 * unless another change or a read comes before
+	 * @param alone does the same by a single statement, which needs no transaction if there are no others; or does nothing
+	 * at all, and answers nothing
 	 */
-	async change<T>(work: Work<T>, canWait = false): Promise<T> {
+	async change<T>(work: Work<T>, canWait = false, alone?: Work<T | undefined>): Promise<T> {
 		this.checkWritable();
 		if (this.#db?.inTransaction) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
 			const done = resolve as (result: unknown) => void;
-			this.#waiting.push({ work, since: performance.now(), resolve: done, reject });
+			this.#waiting.push({ work, alone, since: performance.now(), resolve: done, reject });
 			this.#patient = canWait ? this.#patient + 1 : 0;
 			const { isShared, waitsForDisk } = this.#source;
 			// By the end of a turn the application may be in a transaction of its own.
@@ -169,7 +172,8 @@ export class SqliteConnection {
 	/** Answers the changes that have to wait, and why. */
 	#commit(group: readonly Change[]): { changes: readonly Change[]; error: unknown } | undefined {
 		try {
-			const results = this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
+			const results =
+				this.#alone(group) ?? this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
 			this.#checkFile();
 			for (const [i, { resolve }] of group.entries()) resolve(results[i]);
 			return undefined;
@@ -183,6 +187,14 @@ export class SqliteConnection {
 			if (left !== undefined) return { changes: group.slice(i), error: left.error };
 		}
 		return undefined;
+	}
+
+	/** The result of a change that is alone and needs no transaction. */
+	#alone([change, ...others]: readonly Change[]): unknown[] | undefined {
+		if (change?.alone === undefined || others.length > 0) return undefined;
+		const session = this.#ready();
+		const result = session.db.inTransaction ? undefined : change.alone(session);
+		return result === undefined ? undefined : [result];
 	}
 
 	/** Whether a change has waited for too long, and was told so. */

@@ -23,14 +23,41 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 		addRows(session, thread, place, added, known);
 		return dropped;
 	}
-	const { added, dropped } = settle(
-		writes,
-		before.map(({ row, sum }) => ({ generation: row.generation, idx: row.idx, sum })),
-	);
-	const isReplaced = ({ row }: SummedWrite) => added.some((write) => isSame(write.row, row));
-	const others = place.pending?.filter((write) => write.row.taskId !== taskId || !isReplaced(write)) ?? [];
-	setPending(session, thread, place, [...others, ...added]);
+	const { after, dropped } = addToPending(place.pending ?? [], before, writes);
+	setPending(session, thread, place, after);
 	return dropped;
+}
+
+/**
+ * The same by a single statement, for a checkpoint that this connection has added, as long as nobody else has changed it
+ * since. Answers whether that was so; if not, nothing has changed.
+ */
+export function putWritesAlone(session: SqliteSession, thread: SqlThread, writes: readonly NewWrite[]): boolean {
+	const { ns, id, taskId } = writes[0] as NewWrite;
+	const place = session.findFresh(thread.pk, ns, id);
+	if (place?.pending === undefined) return false;
+	const before = place.pending.filter(({ row }) => row.taskId === taskId);
+	const { after } = addToPending(place.pending, before, writes);
+	const packed = packWrites(after, place.runId);
+	if (packed === undefined) return false;
+	const total = totalOfPending(after);
+	if (session.sql.setPendingIf.run(total, packed, place.pk, place.writes, place.sum).changes === 0) return false;
+	place.writes = total;
+	place.pending = after;
+	return true;
+}
+
+/** What stands in a row once a task has added writes to it, in order. */
+function addToPending(
+	pending: readonly SummedWrite[],
+	before: readonly SummedWrite[],
+	writes: readonly NewWrite[],
+): { after: readonly SummedWrite[]; dropped: Set<unknown> } {
+	const known = before.map(({ row, sum }) => ({ generation: row.generation, idx: row.idx, sum }));
+	const { added, dropped } = settle(writes, known);
+	const isReplaced = (write: SummedWrite) => before.includes(write) && added.some(({ row }) => isSame(row, write.row));
+	const after = pending.length === 0 ? added : [...pending.filter((write) => !isReplaced(write)), ...added];
+	return { after: after.length > 1 ? after.sort(compareWrites) : after, dropped };
 }
 
 /** Where the writes of a checkpoint are to be stored that this connection has not added; nowhere if it has no row. */
@@ -47,19 +74,22 @@ export function findWritesPlace(
 	return { pk, runId: run_id ?? undefined, writes, pending: inRow, tasks: undefined };
 }
 
-/** Stores all writes of a checkpoint: in its row, or, if they have become too many for that, in rows of their own. */
+/** Stores all writes of a checkpoint, which are in order: in its row, or, if they have become too many for that, in rows of their own. */
 export function setPending(
 	session: SqliteSession,
 	thread: SqlThread,
 	place: WritesPlace,
 	writes: readonly SummedWrite[],
 ): void {
-	const ordered = writes.length > 1 ? [...writes].sort(compareWrites) : writes;
-	const packed = packWrites(ordered, place.runId);
-	if (packed === undefined) return spread(session, thread, place, ordered);
-	place.writes = ordered.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
-	place.pending = ordered;
-	session.sql.setPending.run(place.writes, ordered.length === 0 ? null : packed, place.pk);
+	const packed = packWrites(writes, place.runId);
+	if (packed === undefined) return spread(session, thread, place, writes);
+	place.writes = totalOfPending(writes);
+	place.pending = writes;
+	session.sql.setPending.run(place.writes, writes.length === 0 ? null : packed, place.pk);
+}
+
+function totalOfPending(writes: readonly SummedWrite[]): number {
+	return writes.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
 }
 
 /** Gives writes rows of their own that stood in the row of their checkpoint. */

@@ -43,6 +43,11 @@ export class SqliteSession {
 		return this.#threads.get(threadId);
 	}
 
+	/** The same, though somebody may have: for use where that shows. */
+	peekKnown(threadId: string): SqlThread | undefined {
+		return this.#threads.get(threadId);
+	}
+
 	/** Forgets what was stored or read, if somebody else has changed anything since. */
 	refresh(): void {
 		const version = this.#readVersion();
@@ -102,6 +107,8 @@ export interface FreshCheckpoint {
 	readonly thread: number;
 	readonly row: CheckpointRow;
 	readonly runId: string | undefined;
+	/** That of its row. */
+	readonly sum: number;
 	/** The total in its row. */
 	writes: number;
 	/** Its writes, as long as they stand in its row. */

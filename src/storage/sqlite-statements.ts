@@ -54,6 +54,8 @@ const SQL = {
 	updateCheckpoint: "UPDATE delta_checkpoint SET run_id = ?, source = ?, step = ?, sum = ?, head = ? WHERE pk = ?",
 	relink: "UPDATE delta_checkpoint SET parent = ?, fork = 1, sum = ? WHERE pk = ?",
 	setPending: "UPDATE delta_checkpoint SET writes = ?, pending = ? WHERE pk = ?",
+	/** The same for a row that is still as it was. */
+	setPendingIf: "UPDATE delta_checkpoint SET writes = ?, pending = ? WHERE pk = ? AND writes = ? AND sum = ?",
 	addToWrites: `UPDATE delta_checkpoint SET writes = ${sqlSum("writes", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	addToBases: `UPDATE delta_checkpoint SET bases = ${sqlSum("bases", ":change")} WHERE thread = :thread AND ns = :ns AND id = :id`,
 	/** Of writes, the total of those that have rows of their own. */

@@ -21,7 +21,7 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { copy, type GoneThread, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
 import { findOutline } from "./sqlite-outline.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
-import { putWrites } from "./sqlite-put-writes.ts";
+import { putWrites, putWritesAlone } from "./sqlite-put-writes.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { remove } from "./sqlite-removal.ts";
 import { scan } from "./sqlite-scan.ts";
@@ -294,28 +294,33 @@ export class SqliteStorage implements Storage {
 	put(batch: PutBatch): Promise<PutResult | undefined> {
 		// Of a hundred tasks that end one after the other each has its own writes, and the next checkpoint comes soon.
 		const canWait = batch.checkpoint === undefined;
-		return this.#connection.change((session) => {
-			const { threadId, fresh, now, checkpoint } = batch;
-			const found = session.findKnown(threadId) ?? findThread(session, threadId);
-			if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-			const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
-			if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
-			const { loose } = thread;
-			const dropped = putWrites(session, thread, batch.writes);
-			for (const blob of batch.blobs) if (!dropped.has(blob.id)) addBlob(session, thread.family, blob);
-			for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
-			const added = checkpoint && addCheckpoint(session, thread, checkpoint);
-			const replaced = checkpoint !== undefined && added === undefined;
-			if (replaced) {
-				replaceCheckpoint(session, thread, checkpoint);
-				session.forgetCheckpoint(checkpoint.id);
-				thread.stamp = fresh;
-			}
-			if (checkpoint !== undefined) thread.updated_at = now;
-			if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
-			session.remember(thread, added);
-			return { family: thread.family, stamp: thread.stamp, replaced };
-		}, canWait);
+		const alone = isWritesAlone(batch) ? (session: SqliteSession) => putAlone(session, batch) : undefined;
+		return this.#connection.change(
+			(session) => {
+				const { threadId, fresh, now, checkpoint } = batch;
+				const found = session.findKnown(threadId) ?? findThread(session, threadId);
+				if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
+				const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
+				if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
+				const { loose } = thread;
+				const dropped = putWrites(session, thread, batch.writes);
+				for (const blob of batch.blobs) if (!dropped.has(blob.id)) addBlob(session, thread.family, blob);
+				for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
+				const added = checkpoint && addCheckpoint(session, thread, checkpoint);
+				const replaced = checkpoint !== undefined && added === undefined;
+				if (replaced) {
+					replaceCheckpoint(session, thread, checkpoint);
+					session.forgetCheckpoint(checkpoint.id);
+					thread.stamp = fresh;
+				}
+				if (checkpoint !== undefined) thread.updated_at = now;
+				if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
+				session.remember(thread, added);
+				return { family: thread.family, stamp: thread.stamp, replaced };
+			},
+			canWait,
+			alone,
+		);
 	}
 
 	remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
@@ -438,4 +443,16 @@ function guard(session: SqliteSession, thread: SqlThread, checkpoint: Checkpoint
 function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
 	const row = session.sql.getThreadByPk.get(pk);
 	return row === undefined ? undefined : checkThread(row);
+}
+
+/** Whether a batch has nothing but writes, which build on nothing. */
+function isWritesAlone({ checkpoint, stamp, blobs, writes, deltaBases = [] }: PutBatch): boolean {
+	return checkpoint === undefined && stamp === undefined && blobs.length + deltaBases.length === 0 && writes.length > 0;
+}
+
+function putAlone(session: SqliteSession, { threadId, writes }: PutBatch): PutResult | undefined {
+	const thread = session.peekKnown(threadId);
+	if (thread === undefined || !putWritesAlone(session, thread, writes)) return undefined;
+	session.recent.clear();
+	return { family: thread.family, stamp: thread.stamp, replaced: false };
 }
