@@ -66,6 +66,9 @@ export async function crash({ kills, seed, lanes, onProgress }: CrashOptions): P
 	return report;
 }
 
+/** Of a process that is not killed before: so many that every kind of them comes. */
+const MOST_OPERATIONS = 1000;
+
 /** Goes through all kinds of operations, and in each through all statements, before and after. */
 class FaultPlan {
 	readonly #next = new Map<Kind, { statement: number; isAfter: boolean }>();
@@ -126,7 +129,7 @@ class FileLife {
 			path: this.#path,
 			seed: this.#seed,
 			done: this.#done,
-			until: this.#done + 200,
+			until: this.#done + MOST_OPERATIONS,
 			fault,
 		};
 		const child = spawn(process.execPath, [this.#program, JSON.stringify(orders)], {
