@@ -12,8 +12,9 @@ const FEW = 12;
  * change in place, at any depth, is seen.
  *
  * To note all that a member holds takes longer than to encode it, so that this is done only when it comes the second
- * time, or was read by somebody who is about to go on with it. A member is remembered only if it stands for itself: made of plain objects, arrays, messages and primitive
- * values, none of them part of another member. Memos live as long as the members do.
+ * time, or was read by somebody who is about to go on with it. A member is remembered only if it stands for itself: made
+ * of plain objects, arrays, messages and primitive values, none of them part of another member. Memos live as long as the
+ * members do.
  */
 export class ElementMemos {
 	readonly #known = new WeakMap<object, Memo | ReadMembers | "met" | "never">();
@@ -166,7 +167,7 @@ export class ElementMemos {
 
 /** Members of a value that was read, with what they hold. */
 export class ReadMembers {
-	readonly #bytes: Uint8Array;
+	readonly #home: Home;
 	readonly #recorder = new Recorder();
 	readonly #members: {
 		readonly member: object;
@@ -177,7 +178,7 @@ export class ReadMembers {
 
 	/** @param bytes those that it was read from */
 	constructor(bytes: Uint8Array) {
-		this.#bytes = bytes;
+		this.#home = new Home(bytes);
 	}
 
 	get first(): object | undefined {
@@ -193,10 +194,9 @@ export class ReadMembers {
 	}
 
 	memos(): Memo[] {
-		const home = new Home(this.#bytes);
 		return this.#members.map(({ member, at, length, held }, i) => {
 			const memo = new Memo(member, length, this.#recorder.takeHeld(held, this.#members[i + 1]?.held));
-			memo.home = home;
+			memo.home = this.#home;
 			memo.at = at;
 			return memo;
 		});
