@@ -4,7 +4,16 @@ import { compareWrites, packWrites, type SummedWrite } from "./sqlite-pending.ts
 import type { FreshCheckpoint, SqliteSession, TaskWrite } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
-import { addToTotal, addWrite, findPlace, hasPending, openPending, ownSum, sumOfWrite } from "./sqlite-writes.ts";
+import {
+	addToTotal,
+	addWrite,
+	findPlace,
+	hasPending,
+	openPending,
+	ownSum,
+	sumOfWrite,
+	totalOfPending,
+} from "./sqlite-writes.ts";
 import type { CheckpointKey, NewWrite } from "./storage.ts";
 
 /** The row of a checkpoint, as far as writes are concerned. */
@@ -16,14 +25,13 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	if (first === undefined) return new Set();
 	const { ns, id, taskId } = first;
 	const place = session.findFresh(thread.pk, ns, id) ?? findWritesPlace(session, thread, ns, id);
-	const before = place?.pending?.filter(({ row }) => row.taskId === taskId);
-	if (place === undefined || before === undefined) {
-		const known = place?.tasks?.get(taskId) ?? (place?.tasks ? [] : findTask(session, thread, first));
+	if (place?.pending === undefined) {
+		const known = place?.tasks === undefined ? findTask(session, thread, first) : (place.tasks.get(taskId) ?? []);
 		const { added, dropped } = settle(writes, known);
 		addRows(session, thread, place, added, known);
 		return dropped;
 	}
-	const { after, dropped } = addToPending(place.pending ?? [], before, writes);
+	const { after, dropped } = addToPending(place.pending, taskId, writes);
 	setPending(session, thread, place, after);
 	return dropped;
 }
@@ -36,8 +44,7 @@ export function putWritesAlone(session: SqliteSession, thread: SqlThread, writes
 	const { ns, id, taskId } = writes[0] as NewWrite;
 	const place = session.findFresh(thread.pk, ns, id);
 	if (place?.pending === undefined) return false;
-	const before = place.pending.filter(({ row }) => row.taskId === taskId);
-	const { after } = addToPending(place.pending, before, writes);
+	const { after } = addToPending(place.pending, taskId, writes);
 	const packed = packWrites(after, place.runId);
 	if (packed === undefined) return false;
 	const total = totalOfPending(after);
@@ -50,9 +57,10 @@ export function putWritesAlone(session: SqliteSession, thread: SqlThread, writes
 /** What stands in a row once a task has added writes to it, in order. */
 function addToPending(
 	pending: readonly SummedWrite[],
-	before: readonly SummedWrite[],
+	taskId: string,
 	writes: readonly NewWrite[],
 ): { after: readonly SummedWrite[]; dropped: Set<unknown> } {
+	const before = pending.filter(({ row }) => row.taskId === taskId);
 	const known = before.map(({ row, sum }) => ({ generation: row.generation, idx: row.idx, sum }));
 	const { added, dropped } = settle(writes, known);
 	const isReplaced = (write: SummedWrite) => before.includes(write) && added.some(({ row }) => isSame(row, write.row));
@@ -74,7 +82,10 @@ export function findWritesPlace(
 	return { pk, runId: run_id ?? undefined, writes, pending: inRow, tasks: undefined };
 }
 
-/** Stores all writes of a checkpoint, which are in order: in its row, or, if they have become too many for that, in rows of their own. */
+/**
+ * Stores all writes of a checkpoint, which are in order: in its row, or, if they have become too many for that, in rows of
+ * their own.
+ */
 export function setPending(
 	session: SqliteSession,
 	thread: SqlThread,
@@ -88,22 +99,16 @@ export function setPending(
 	session.sql.setPending.run(place.writes, writes.length === 0 ? null : packed, place.pk);
 }
 
-function totalOfPending(writes: readonly SummedWrite[]): number {
-	return writes.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
-}
-
 /** Gives writes rows of their own that stood in the row of their checkpoint. */
 function spread(session: SqliteSession, thread: SqlThread, place: WritesPlace, writes: readonly SummedWrite[]): void {
 	const tasks = new Map<string, TaskWrite[]>();
-	let total = NO_WRITES;
 	for (const { row, sum } of writes) {
 		addWrite(session, thread, row, sum);
-		total = addSums(total, sum);
 		const { taskId, generation, idx } = row;
 		tasks.set(taskId, [...(tasks.get(taskId) ?? []), { generation, idx, sum }]);
 	}
-	Object.assign(place, { writes: total, pending: undefined, tasks });
-	session.sql.setPending.run(total, null, place.pk);
+	Object.assign(place, { writes: totalOfPending(writes), pending: undefined, tasks });
+	session.sql.setPending.run(place.writes, null, place.pk);
 }
 
 /** The same for a checkpoint that may have some. */

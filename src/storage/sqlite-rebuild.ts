@@ -12,7 +12,7 @@ import { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
 import { emptyThread, eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
 import { inspectWal } from "./sqlite-wal.ts";
-import { openPending, type Pending } from "./sqlite-writes.ts";
+import { openPending, type Pending, totalOfPending } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
 
 const TABLES = { delta_checkpoint: 14, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
@@ -226,7 +226,7 @@ class Rebuild {
 		const { pk } = thread;
 		const totals = new Map<string, { writes: number; bases: number }>();
 		for (const row of this.#session.sql.getThreadPending.all(pk) as Pending[]) {
-			const writes = openPending(thread, row).reduce((total, { sum }) => addSums(total, sum), 0);
+			const writes = subtractSums(totalOfPending(openPending(thread, row)), NO_WRITES);
 			totals.set(keyOf(row.ns, row.id), { writes, bases: 0 });
 		}
 		for (const kind of ["write", "base"] as const) {

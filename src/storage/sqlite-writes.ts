@@ -117,9 +117,13 @@ export function openPending({ thread_id: threadId }: SqlThread, row: Pending): S
 /** The same, and as many as the row says. */
 function checkPending(thread: SqlThread, row: Pending & { readonly writes: number }): WriteRow[] {
 	const writes = openPending(thread, row);
-	const total = writes.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
-	if (total !== row.writes) throw missing(thread, row);
+	if (totalOfPending(writes) !== row.writes) throw missing(thread, row);
 	return writes.map((write) => write.row);
+}
+
+/** The total that a row has for them. */
+export function totalOfPending(writes: readonly SummedWrite[]): number {
+	return writes.reduce((total, { sum }) => addSums(total, sum), NO_WRITES);
 }
 
 /** All of a thread that stand in rows of their checkpoints. */
