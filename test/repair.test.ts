@@ -10,6 +10,7 @@ import { SqliteStorage } from "../src/storage/sqlite-storage.ts";
 import type { WriteRow } from "../src/storage/storage.ts";
 import { pendingCheckpoints, setPendingWrites, spreadWrites } from "./support/pending.ts";
 import { emptySchema, openStorage } from "./support/postgres.ts";
+import { resum } from "./support/resum.ts";
 import { folder, LONG, path, thread } from "./support/scratch-file.ts";
 
 /** A thread whose second checkpoint has a blob of its own, and one beside it. */
@@ -131,12 +132,18 @@ for (const [name, options] of [
 		});
 
 		it("lists no checkpoints of all threads if one belongs to none", async () => {
-			change((db) => db.exec("UPDATE delta_checkpoint SET thread = 99 WHERE step = 1 AND thread = 1"));
+			change((db) => {
+				db.prepare("UPDATE delta_checkpoint SET thread = 99 WHERE id = ?").run(ids[1]);
+				resum(db);
+			});
 			await withSaver(async (saver) => {
 				const listAll = async () => {
 					for await (const _ of saver.list({}));
 				};
-				await expect(listAll()).rejects.toMatchObject({ code: "CORRUPT" });
+				await expect(listAll()).rejects.toMatchObject({
+					code: "CORRUPT",
+					message: expect.stringContaining("no thread"),
+				});
 			});
 		});
 

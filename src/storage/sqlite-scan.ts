@@ -70,7 +70,9 @@ function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 		if (thread === undefined) throw threadless(id);
 		return [checkCheckpoint(row, thread), thread];
 	};
-	const rows = findById(session, where, limit);
+	// Copies have the ids of their originals.
+	const hasCopies = new Set([...threads.values()].map(({ family }) => family)).size < threads.size;
+	const rows = hasCopies ? undefined : findById(session, where, limit);
 	if (rows === undefined) return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map(toFound);
 	return rows
 		.map(toFound)
