@@ -1,4 +1,4 @@
-import { EXT_SINGLE, EXT_TAG, SINGLE } from "./wire.ts";
+import { EXT_SINGLE, EXT_TAG, NAMES, SINGLE } from "./wire.ts";
 
 /** Room for most values without growing; a larger one doubles it. */
 const INITIAL_BYTES = 8192;
@@ -13,6 +13,8 @@ const SHORT_COPY = 64;
 /** Up to this length values share memory, which is four times as quick as some for each. One that is kept keeps it all. */
 const MOST_SHARED = 1024;
 const SHARED_BYTES = 4096;
+
+const NUMBERS: ReadonlyMap<string, number> = new Map(NAMES.map((name, number) => [name, number]));
 
 const utf8 = new TextEncoder();
 
@@ -154,6 +156,14 @@ export class ByteWriter {
 		if (size !== guess) this.bytes.copyWithin(start + size, start + guess, start + guess + written);
 		this.#stringHeader(written);
 		this.at = start + size + written;
+		return true;
+	}
+
+	/** The key of an object. Writes nothing and answers false if there is half of a surrogate pair in it. */
+	protected writeKey(key: string): boolean {
+		const number = NUMBERS.get(key);
+		if (number === undefined) return this.writeText(key);
+		this.writeByte(number);
 		return true;
 	}
 

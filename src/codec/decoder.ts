@@ -11,6 +11,7 @@ import {
 	EXT_SINGLE,
 	EXT_TAG,
 	LAYOUT,
+	NAMES,
 	SINGLE,
 	TAG,
 	TYPED_ARRAYS,
@@ -198,6 +199,10 @@ export class Decoder {
 
 	#readName(): string {
 		const head = this.#bytes[this.#at] ?? 0;
+		if (head < NAMES.length) {
+			this.#take(1);
+			return NAMES[head] as string;
+		}
 		const length = head & 0x1f;
 		if (head >= 0xa0 && head < 0xc0 && this.#at + 1 + length <= this.#bytes.length) {
 			this.#at++;

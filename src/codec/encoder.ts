@@ -10,7 +10,7 @@ import {
 	givenTo,
 	isLangGraphs,
 	isSetLater,
-	messageNameOf,
+	messageTypeOf,
 	standInFor,
 } from "./instances.ts";
 import { MetObjects } from "./met-objects.ts";
@@ -157,7 +157,7 @@ export class Encoder extends ByteWriter {
 		} else if (isPlain(value)) {
 			recorder.visit(value);
 			for (const key in value) this.#visitRead((value as Fields)[key], recorder);
-		} else if (messageNameOf(value) === undefined || this.#classes.has(value)) recorder.isWhole = false;
+		} else if (messageTypeOf(value) === undefined || this.#classes.has(value)) recorder.isWhole = false;
 		else this.#visitMessage(value as Fields, recorder);
 	}
 
@@ -199,7 +199,7 @@ export class Encoder extends ByteWriter {
 				const member = (value as Record<string, unknown>)[key];
 				if (isUnstorable(member) && !this.#isStrict) continue;
 				this.#writeRun();
-				this.#writeString(key);
+				this.#writeKey(key);
 				const start = this.at;
 				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
 				if (this.#usesMemos && this.at - start >= WORTH_MEMO) this.#memos.meet(member);
@@ -378,7 +378,7 @@ export class Encoder extends ByteWriter {
 	/** Answers how many entries it wrote: none for what JSON would leave out. */
 	#writeEntry(key: string, value: unknown): number {
 		if (isUnstorable(value) && !this.#isStrict) return 0;
-		this.#writeString(key);
+		this.#writeKey(key);
 		this.#write(value);
 		return 1;
 	}
@@ -421,7 +421,7 @@ export class Encoder extends ByteWriter {
 	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
 	#writeInstance(value: object, number: number): void {
 		const registered = this.#classes.describe(value);
-		const message = registered === undefined ? messageNameOf(value) : undefined;
+		const message = registered === undefined ? messageTypeOf(value) : undefined;
 		if (message !== undefined) return this.#writeMessage(message, value as Fields);
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
@@ -492,13 +492,13 @@ export class Encoder extends ByteWriter {
 	}
 
 	/** What a message was built from, as it is now: constructor arguments, and fields set since. */
-	#writeMessage(name: string, message: Fields): void {
+	#writeMessage(type: number, message: Fields): void {
 		const given = givenTo(message);
 		this.#recorder?.visit(message);
 		this.#recorder?.visit(given);
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		this.writeTag(TAG.langchain, 2);
-		this.#writeString(name);
+		this.writeNumber(type);
 		// To whoever reads it, the arguments are an object of their own.
 		this.#count++;
 		const start = this.#startMap();
@@ -534,6 +534,10 @@ export class Encoder extends ByteWriter {
 		for (let i = 0; i < hex.length; i += 2) this.bytes[this.at++] = Number.parseInt(hex.slice(i, i + 2), 16);
 	}
 
+	#writeKey(key: string): void {
+		if (!this.writeKey(key)) this.#writeString(key);
+	}
+
 	#writeString(value: string): void {
 		if (!this.writeText(value)) this.#writeFields(TAG.utf16, [utf16Bytes(value)]);
 	}
@@ -565,7 +569,7 @@ export class Encoder extends ByteWriter {
 
 /** Whether it is an instance of a class that has a place in the format. */
 function isKnown(value: object): boolean {
-	return messageNameOf(value) !== undefined || describeInstance(value) !== undefined;
+	return messageTypeOf(value) !== undefined || describeInstance(value) !== undefined;
 }
 
 function roomToGrow(length: number): number {

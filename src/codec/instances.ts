@@ -18,69 +18,68 @@ import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain
 import { DeltaSnapshot, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
 import { isRecord } from "./built-ins.ts";
-import { TAG } from "./wire.ts";
+import { LANGCHAIN_CLASSES, TAG } from "./wire.ts";
 
 /** The properties of an instance. */
 export type Fields = Record<string, unknown>;
 type Constructor = abstract new (...args: never[]) => object;
 
-interface InstanceKind {
-	readonly name: string;
+/** A class, what its instances are made from, and how. */
+interface InstanceClass {
 	readonly type: Constructor;
-	/** What it is made from; not for messages, see {@link messageNameOf}. */
+	/** Not for messages, see {@link messageTypeOf}. */
 	describe?(value: Fields): Fields;
 	make(fields: Fields): object;
 }
 
-function messageKind(name: string, type: new (fields: never) => object): InstanceKind {
-	return { name, type, make: (fields) => new type(fields as never) };
+interface InstanceKind extends InstanceClass {
+	readonly name: string;
+	readonly number: number;
 }
 
-const MESSAGES = {
-	AIMessage,
-	AIMessageChunk,
-	ChatMessage,
-	ChatMessageChunk,
-	FunctionMessage,
-	FunctionMessageChunk,
-	HumanMessage,
-	HumanMessageChunk,
-	RemoveMessage,
-	SystemMessage,
-	SystemMessageChunk,
-	ToolMessage,
-	ToolMessageChunk,
-};
+function message(type: new (fields: never) => object): InstanceClass {
+	return { type, make: (fields) => new type(fields as never) };
+}
 
-/** The closed set of classes that stored bytes can name. */
-const KINDS: readonly InstanceKind[] = [
-	...Object.entries(MESSAGES).map(([name, type]) => messageKind(name, type as new (fields: never) => object)),
-	{
-		name: "Document",
+const CLASSES: Record<(typeof LANGCHAIN_CLASSES)[number], InstanceClass> = {
+	AIMessage: message(AIMessage),
+	AIMessageChunk: message(AIMessageChunk),
+	ChatMessage: message(ChatMessage),
+	ChatMessageChunk: message(ChatMessageChunk),
+	FunctionMessage: message(FunctionMessage),
+	FunctionMessageChunk: message(FunctionMessageChunk),
+	HumanMessage: message(HumanMessage),
+	HumanMessageChunk: message(HumanMessageChunk),
+	RemoveMessage: message(RemoveMessage),
+	SystemMessage: message(SystemMessage),
+	SystemMessageChunk: message(SystemMessageChunk),
+	ToolMessage: message(ToolMessage),
+	ToolMessageChunk: message(ToolMessageChunk),
+	Document: {
 		type: Document,
 		describe: ({ pageContent, metadata, id }) =>
 			id === undefined ? { pageContent, metadata } : { pageContent, metadata, id },
 		make: (fields) => new Document(fields as never),
 	},
-	{
-		name: "StringPromptValue",
+	StringPromptValue: {
 		type: StringPromptValue,
 		describe: ({ value }) => ({ value }),
 		make: ({ value }) => new StringPromptValue(value as string),
 	},
-	{
-		name: "ChatPromptValue",
+	ChatPromptValue: {
 		type: ChatPromptValue,
 		describe: ({ messages }) => ({ messages }),
 		make: ({ messages }) => new ChatPromptValue({ messages } as never),
 	},
-	{
-		name: "ImagePromptValue",
+	ImagePromptValue: {
 		type: ImagePromptValue,
 		describe: ({ imageUrl }) => ({ imageUrl }),
 		make: ({ imageUrl }) => new ImagePromptValue({ imageUrl } as never),
 	},
-];
+};
+
+/** The closed set of classes that stored bytes can name, by number. */
+const KINDS: readonly InstanceKind[] = LANGCHAIN_CLASSES.map((name, number) => ({ ...CLASSES[name], name, number }));
 
 const kindByName: ReadonlyMap<string, InstanceKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
 const kindByType = new WeakMap<object, InstanceKind | null>();
@@ -96,10 +95,10 @@ export function isSetLater(key: string, message: Fields, given: Fields): boolean
 	return message[key] !== undefined && Object.hasOwn(message, key);
 }
 
-/** The name of the class that a message comes back as, `undefined` for any other object. */
-export function messageNameOf(value: object): string | undefined {
+/** The number of the class that a message comes back as, `undefined` for any other object. */
+export function messageTypeOf(value: object): number | undefined {
 	const kind = kindOf(value);
-	return kind === null || kind.describe !== undefined ? undefined : kind.name;
+	return kind === null || kind.describe !== undefined ? undefined : kind.number;
 }
 
 /** The kind of the nearest class that is known, `null` if none is. */
@@ -124,7 +123,8 @@ export interface Description {
 export function describeInstance(value: object): Description | undefined {
 	if (isDeltaSnapshot(value)) return { tag: TAG.deltaSnapshot, fields: [value.value] };
 	const kind = kindOf(value);
-	if (kind?.describe !== undefined) return { tag: TAG.langchain, fields: [kind.name, kind.describe(value as Fields)] };
+	if (kind?.describe !== undefined)
+		return { tag: TAG.langchain, fields: [kind.number, kind.describe(value as Fields)] };
 	const json = toLoadableJson(value);
 	return json === undefined ? undefined : { tag: TAG.loadable, fields: [json] };
 }
@@ -182,7 +182,7 @@ const LOADABLE: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
 			"RunnableWithFallbacks",
 		]),
 	],
-	["messages", new Set(Object.keys(MESSAGES))],
+	["messages", new Set(KINDS.filter(({ describe }) => describe === undefined).map(({ name }) => name))],
 ]);
 
 /** JSON from which LangChain makes the object again; `undefined` if there is none. */
@@ -244,10 +244,10 @@ function findKind(value: object): InstanceKind | null {
 	return null;
 }
 
-/** Builds an instance of a known class; `undefined` if the name is not one of them. */
-export function makeInstance(name: unknown, fields: unknown): object | undefined {
-	if (typeof name !== "string" || !isRecord(fields) || !hasBoundedTexts(fields)) return undefined;
-	return kindByName.get(name)?.make(fields);
+/** Builds an instance of a known class; `undefined` if none has this number. */
+export function makeInstance(number: unknown, fields: unknown): object | undefined {
+	if (typeof number !== "number" || !isRecord(fields) || !hasBoundedTexts(fields)) return undefined;
+	return KINDS[number]?.make(fields);
 }
 
 /** Whether there is an end to what LangChain makes text of when it builds an instance, whatever it is. */

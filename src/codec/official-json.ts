@@ -1,5 +1,6 @@
 import { CheckpointError } from "../errors.ts";
 import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
+import { LANGCHAIN_CLASSES } from "./wire.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -80,7 +81,7 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 		return undefined;
 	const fields: Fields = {};
 	for (const [key, value] of Object.entries(kwargs)) fields[KEPT.has(key) ? key : toCamelCase(key)] = value;
-	return makeInstance(id.at(-1), fields);
+	return makeInstance(LANGCHAIN_CLASSES.indexOf(id.at(-1)), fields);
 }
 
 function toCamelCase(key: string): string {

@@ -3,7 +3,8 @@
  *
  * A value is one layout byte, then MessagePack. Three extension types carry what MessagePack has no word for; a
  * fourth marks a *tagged* value: an array whose first element is `EXT_TAG` with the tag as its one byte of data.
- * Applications can't store an extension of their own, so data never looks like a tagged value.
+ * Applications can't store an extension of their own, so data never looks like a tagged value. A key of an object is text,
+ * or the number of a name that is so common that it has one.
  */
 
 /** First byte of a value. `array` and `object` have no header: elements, or keys and values, follow to the end. */
@@ -44,7 +45,7 @@ export const TAG = {
 	sparse: 9,
 	/** UTF-16LE code units of a string that has lone surrogates */
 	utf16: 10,
-	/** LangChain class name, constructor arguments */
+	/** index in LANGCHAIN_CLASSES, constructor arguments */
 	langchain: 16,
 	/** value of a LangGraph DeltaSnapshot */
 	deltaSnapshot: 17,
@@ -53,6 +54,104 @@ export const TAG = {
 	/** JSON of another LangChain object, for LangChain to load */
 	loadable: 19,
 } as const;
+
+/** Only ever added to, like all lists here: a number is for good. */
+export const LANGCHAIN_CLASSES = [
+	"AIMessage",
+	"AIMessageChunk",
+	"ChatMessage",
+	"ChatMessageChunk",
+	"FunctionMessage",
+	"FunctionMessageChunk",
+	"HumanMessage",
+	"HumanMessageChunk",
+	"RemoveMessage",
+	"SystemMessage",
+	"SystemMessageChunk",
+	"ToolMessage",
+	"ToolMessageChunk",
+	"Document",
+	"StringPromptValue",
+	"ChatPromptValue",
+	"ImagePromptValue",
+] as const;
+
+/**
+ * Keys that have numbers, up to 128: those of messages, and of what models say about their answers. A message of a model
+ * has some twenty of them, which would take more bytes than what it says.
+ */
+export const NAMES = [
+	"id",
+	"content",
+	"additional_kwargs",
+	"response_metadata",
+	"tool_calls",
+	"invalid_tool_calls",
+	"name",
+	"type",
+	"args",
+	"tool_call_id",
+	"status",
+	"artifact",
+	"text",
+	"usage_metadata",
+	"input_tokens",
+	"output_tokens",
+	"total_tokens",
+	"input_token_details",
+	"output_token_details",
+	"cache_read",
+	"cache_creation",
+	"audio",
+	"reasoning",
+	"usage",
+	"prompt_tokens",
+	"completion_tokens",
+	"prompt_tokens_details",
+	"completion_tokens_details",
+	"cached_tokens",
+	"audio_tokens",
+	"reasoning_tokens",
+	"accepted_prediction_tokens",
+	"rejected_prediction_tokens",
+	"cache_read_input_tokens",
+	"cache_creation_input_tokens",
+	"tokenUsage",
+	"estimatedTokenUsage",
+	"promptTokens",
+	"completionTokens",
+	"totalTokens",
+	"finish_reason",
+	"stop_reason",
+	"stop_sequence",
+	"model",
+	"model_name",
+	"model_provider",
+	"system_fingerprint",
+	"service_tier",
+	"logprobs",
+	"output_version",
+	"tool_call_chunks",
+	"index",
+	"input",
+	"function",
+	"arguments",
+	"role",
+	"refusal",
+	"annotations",
+	"image_url",
+	"url",
+	"detail",
+	"mime_type",
+	"data",
+	"source_type",
+	"cache_control",
+	"thinking",
+	"signature",
+	"summary",
+	"pageContent",
+	"metadata",
+] as const;
 
 export const TYPED_ARRAYS = [
 	"Int8Array",

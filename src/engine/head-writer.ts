@@ -46,7 +46,7 @@ export class HeadWriter extends ByteWriter {
 		const nodes = Object.keys(seen);
 		this.writeMapHeader(nodes.length);
 		for (const node of nodes) {
-			this.#writeName(node);
+			this.#writeKey(node);
 			this.#writeVersions(seen[node] as Head["versions"]);
 		}
 	}
@@ -55,7 +55,7 @@ export class HeadWriter extends ByteWriter {
 		const names = Object.keys(versions);
 		this.writeMapHeader(names.length);
 		for (const name of names) {
-			this.#writeName(name);
+			this.#writeKey(name);
 			this.#writePlain(versions[name]);
 		}
 	}
@@ -86,6 +86,10 @@ export class HeadWriter extends ByteWriter {
 		// What comes first tells the layout of the list.
 		this.reserve(list.length);
 		this.writeRaw(list.subarray(1));
+	}
+
+	#writeKey(name: string): void {
+		if (!this.writeKey(name)) this.#writeName(name);
 	}
 
 	#writeName(name: string): void {

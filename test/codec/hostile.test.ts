@@ -1,7 +1,7 @@
 import { AIMessage } from "@langchain/core/messages";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
-import { TAG } from "../../src/codec/wire.ts";
+import { LANGCHAIN_CLASSES, NAMES, TAG } from "../../src/codec/wire.ts";
 import { MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { CLASSES } from "./arbitraries.ts";
@@ -15,6 +15,7 @@ import {
 	empty,
 	ext,
 	float,
+	instance,
 	int,
 	list,
 	map,
@@ -83,7 +84,7 @@ describe("bytes that nobody vouches for", () => {
 		["a tag after the first place", [0, 0x92, 0, 0xd4, 4, 1]],
 		["an unknown tag", [0, 0x91, 0xd4, 4, 99]],
 		["a single value that is not known", [0, 0xd4, 0, 9]],
-		["a key that is a number", [2, 7, 0]],
+		["a key that is a number without a name", [2, 0x7f, 0]],
 		["a key that is bytes", [2, 0xc4, 1, 0, 0]],
 		["text that is not UTF-8", [0, 0xa2, 0xff, 0xfe]],
 		["text that is UTF-8 for half of a pair", [0, 0xa3, 0xed, 0xa0, 0x80]],
@@ -110,7 +111,7 @@ describe("bytes that nobody vouches for", () => {
 		["sets", [0x92, 0xd4, 4, TAG.set]],
 		["sparse lists", [0x94, 0xd4, 4, TAG.sparse, 1, 0]],
 		["errors", [0x97, 0xd4, 4, TAG.error, 0xa0, 0xa0, 0xa0, 0xa0, 0x80]],
-		["messages", [0x93, 0xd4, 4, TAG.langchain, 0xac, ...Buffer.from("HumanMessage"), 0x81, 0xa1, 97]],
+		["messages", [0x93, 0xd4, 4, TAG.langchain, 6, 0x81, 0xa1, 97]],
 		["instances", [0x93, 0xd4, 4, TAG.registered, 0xa5, ...Buffer.from("Plain"), 0x81, 0xa1, 97]],
 		["snapshots", [0x92, 0xd4, 4, TAG.deltaSnapshot]],
 		["keys", [0x81, 0x92, 0xd4, 4, TAG.utf16]],
@@ -149,17 +150,16 @@ describe("objects that refer to each other", () => {
 		["text of lone surrogates", tagged(TAG.utf16, last)],
 		["a key", map([last, nil])],
 		["the class of a message", tagged(TAG.langchain, last, plain)],
-		["the fields of a message", tagged(TAG.langchain, text("AIMessage"), last)],
-		["the text of a document", tagged(TAG.langchain, text("Document"), map(["pageContent", last]))],
+		["the fields of a message", instance("AIMessage", last)],
+		["the text of a document", instance("Document", map(["pageContent", last]))],
 		[
 			"the arguments of a part of a tool call",
-			tagged(TAG.langchain, text("AIMessageChunk"), map(["tool_call_chunks", list(map(["args", last]))])),
+			instance("AIMessageChunk", map(["tool_call_chunks", list(map(["args", last]))])),
 		],
 		[
 			"the arguments of a tool call in its provider's form",
-			tagged(
-				TAG.langchain,
-				text("AIMessage"),
+			instance(
+				"AIMessage",
 				map(
 					["content", text("")],
 					["additional_kwargs", map(["tool_calls", list(map(["function", map(["arguments", last])]))])],
@@ -168,13 +168,9 @@ describe("objects that refer to each other", () => {
 		],
 		[
 			"a prompt in place of arguments",
-			tagged(
-				TAG.langchain,
-				text("AIMessageChunk"),
-				map([
-					"tool_call_chunks",
-					list(map(["args", tagged(TAG.langchain, text("ChatPromptValue"), map(["messages", last]))])),
-				]),
+			instance(
+				"AIMessageChunk",
+				map(["tool_call_chunks", list(map(["args", instance("ChatPromptValue", map(["messages", last]))]))]),
 			),
 		],
 		["the name of a class", tagged(TAG.registered, last, map())],
@@ -193,7 +189,7 @@ describe("objects that refer to each other", () => {
 	it.each<[string, Part]>([
 		["an object that is not there", list(ref(1))],
 		["an object far from there", list(ref(2 ** 32 - 1))],
-		["the fields of a message that are the message", tagged(TAG.langchain, text("HumanMessage"), ref(0))],
+		["the fields of a message that are the message", instance("HumanMessage", ref(0))],
 		["the name of a message that is the message", tagged(TAG.langchain, ref(0), map())],
 		["the data of an instance that is the instance", tagged(TAG.registered, text("Plain"), ref(0))],
 		["the JSON of an object that is the object", tagged(TAG.loadable, ref(0))],
@@ -256,11 +252,16 @@ describe("fields that do not fit their tag", () => {
 		["a BigInt without digits", ext(2, 0)],
 		["a BigInt with a sign of its own", ext(2, 7, 1)],
 		["a message of an unknown class", tagged(TAG.langchain, text("ChatOpenAI"), map())],
+		["a message of a class that is known by its number", tagged(TAG.langchain, text("HumanMessage"), map())],
+		["a message of a class that has not come yet", tagged(TAG.langchain, int(LANGCHAIN_CLASSES.length), map())],
+		["a message of half a class", tagged(TAG.langchain, float(0.5), map())],
+		["a key without a name", map([[NAMES.length], nil])],
+		["a key that is a large number", map([int(0), nil])],
 		["a message of a class called constructor", tagged(TAG.langchain, text("constructor"), map())],
 		["a message of a class called __proto__", tagged(TAG.langchain, text("__proto__"), map())],
-		["a message without fields", tagged(TAG.langchain, text("HumanMessage"))],
-		["a message made from a list", tagged(TAG.langchain, text("HumanMessage"), list())],
-		["a message made from a Map", tagged(TAG.langchain, text("HumanMessage"), tagged(TAG.map))],
+		["a message without fields", instance("HumanMessage")],
+		["a message made from a list", instance("HumanMessage", list())],
+		["a message made from a Map", instance("HumanMessage", tagged(TAG.map))],
 		["an instance of an unknown class", tagged(TAG.registered, text("Process"), map())],
 		["an instance of a class called toString", tagged(TAG.registered, text("toString"), map())],
 		["an instance without properties", tagged(TAG.registered, text("Plain"), nil)],
@@ -281,17 +282,15 @@ describe("keys of JavaScript's own", () => {
 		"an object": map(["__proto__", hostile]),
 		"an error": tagged(TAG.error, text("Error"), text("Error"), text(""), nil, map(["__proto__", hostile])),
 		"an instance": tagged(TAG.registered, text("Plain"), map(["__proto__", hostile], ["constructor", hostile])),
-		"a message": tagged(
-			TAG.langchain,
-			text("AIMessage"),
+		"a message": instance(
+			"AIMessage",
 			map(["content", text("")], ["__proto__", hostile], ["additional_kwargs", map(["__proto__", hostile])]),
 		),
-		"a part of a message": tagged(
-			TAG.langchain,
-			text("AIMessageChunk"),
+		"a part of a message": instance(
+			"AIMessageChunk",
 			map(["content", text("")], ["__proto__", hostile], ["constructor", map(["prototype", hostile])]),
 		),
-		"a document": tagged(TAG.langchain, text("Document"), map(["metadata", map(["__proto__", hostile])])),
+		"a document": instance("Document", map(["metadata", map(["__proto__", hostile])])),
 		"the constructor's prototype": map(["constructor", map(["prototype", hostile])]),
 	};
 

@@ -3,7 +3,22 @@
  * apart by a tag is answered as `{ tag, fields }`.
  */
 import { createDecipheriv } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { inflateRawSync } from "node:zlib";
+
+const description = readFileSync(join(import.meta.dirname, "../../src/codec/FORMAT.md"), "utf8");
+
+/** A paragraph that lists names, in the order of their numbers. */
+function listIn(paragraph: string): string[] {
+	const start = description.indexOf(`**${paragraph}**`);
+	return [...description.slice(start, description.indexOf("\n\n", start)).matchAll(/`(\w+)`/g)].map(
+		([, name]) => name!,
+	);
+}
+
+const KEYS = listIn("Keys");
+export const CLASS_NAMES = listIn("Classes");
 
 export class Tagged {
 	readonly tag: number;
@@ -30,7 +45,7 @@ class ValueReader {
 		this.#objects.push(layout === 1 ? array : object);
 		while (this.#at < this.#bytes.length)
 			if (layout === 1) array.push(this.#read());
-			else object[this.#read() as string] = this.#read();
+			else object[this.#readKey()] = this.#read();
 		return layout === 1 ? array : object;
 	}
 
@@ -72,8 +87,13 @@ class ValueReader {
 
 	#readMap(length: number): Record<string, unknown> {
 		const object = this.#number<Record<string, unknown>>({});
-		for (let i = 0; i < length; i++) object[this.#read() as string] = this.#read();
+		for (let i = 0; i < length; i++) object[this.#readKey()] = this.#read();
 		return object;
+	}
+
+	#readKey(): string {
+		const key = this.#read();
+		return typeof key === "number" ? (KEYS[key] as string) : (key as string);
 	}
 
 	#readExtension(length: number): unknown {

@@ -3,6 +3,7 @@ import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
+import { NAMES } from "../../src/codec/wire.ts";
 import { diffBytes } from "../../src/engine/byte-delta.ts";
 import { type Head, packHead } from "../../src/engine/head.ts";
 import { packHistory, type RawHistory } from "../../src/engine/raw-history.ts";
@@ -49,6 +50,7 @@ export const VALUES: Record<string, () => unknown> = {
 	"an object": () => ({ b: 1, a: { c: undefined, d: null } }),
 	"an object with odd keys": () => JSON.parse('{"": 1, "__proto__": {"constructor": 2}, "\\ud800": 3}'),
 	"an object of 16": () => [Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`k${n}`, n]))],
+	"keys that have numbers": () => [Object.fromEntries(NAMES.map((name, number) => [name, number])), { id: { id: 1 } }],
 	bytes: () => new Uint8Array([0, 127, 255]),
 	"256 bytes": () => new Uint8Array(256).fill(7),
 	dates: () => [new Date(0), new Date("2026-11-16T01:02:03.004Z"), new Date(Number.NaN)],

@@ -1,3 +1,5 @@
+import { LANGCHAIN_CLASSES } from "../../src/codec/wire.ts";
+
 /** Bytes of the stored format, written by hand: nothing of the encoder is used, so that what it never writes can be made. */
 export type Part = readonly number[];
 
@@ -34,6 +36,11 @@ export function map(...entries: [key: Part | string, value: Part][]): Part {
 
 export function tagged(tag: number, ...fields: Part[]): Part {
 	return [0xdd, ...uint32(fields.length + 1), 0xd4, 4, tag, ...fields.flat()];
+}
+
+/** An instance of a class of LangChain. */
+export function instance(name: (typeof LANGCHAIN_CLASSES)[number], ...fields: Part[]): Part {
+	return tagged(16, int(LANGCHAIN_CLASSES.indexOf(name)), ...fields);
 }
 
 export function ext(type: number, ...bytes: number[]): Part {
