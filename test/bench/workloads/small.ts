@@ -29,8 +29,8 @@ function writeStep(messages: readonly BaseMessage[], done: number): Step {
 export const small: Workload = {
 	name: "small",
 	title: "small states, 1,000 threads of 5 checkpoints",
-	rounds: 2,
-	warmUpMs: 1000,
+	rounds: 3,
+	warmUpMs: 2000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes", target: { sqlite: 1, memory: 1, postgres: 1.2 } },
