@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../errors.ts";
 import { isBusy, type SqliteDatabase, translateError } from "./sqlite-driver.ts";
+import { LogSync } from "./sqlite-log-sync.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
@@ -42,6 +43,7 @@ export class SqliteConnection {
 	#db: SqliteDatabase | undefined;
 	#session: SqliteSession | undefined;
 	#file: FileIdentity | undefined;
+	#log: LogSync | undefined;
 	#waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
 	/** How many changes in a row could wait. */
@@ -137,6 +139,8 @@ export class SqliteConnection {
 		const db = this.#db;
 		this.#db = undefined;
 		this.#session = undefined;
+		this.#log?.close();
+		this.#log = undefined;
 		if (!this.#source.isShared) db?.close();
 	}
 
@@ -175,6 +179,7 @@ export class SqliteConnection {
 			const results =
 				this.#alone(group) ?? this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
 			this.#checkFile();
+			this.#log?.noteCommit();
 			for (const [i, { resolve }] of group.entries()) resolve(results[i]);
 			return undefined;
 		} catch (error) {
@@ -228,7 +233,7 @@ export class SqliteConnection {
 	}
 
 	#ready(): SqliteSession {
-		const { name, path, isShared } = this.#source;
+		const { name, path, isShared, isReadOnly, waitsForDisk } = this.#source;
 		if (this.#isOver) throw closed();
 		if (this.#source.isStale?.()) this.#letGo();
 		if (this.#session !== undefined) return this.#session;
@@ -241,6 +246,7 @@ export class SqliteConnection {
 			throw Object.assign(new Error("The file was replaced while it was opened"), { code: "SQLITE_BUSY" });
 		}
 		this.#file = path === undefined ? undefined : new FileIdentity(path);
+		if (path !== undefined && !isReadOnly && !waitsForDisk) this.#log = new LogSync(path);
 		this.#session = new SqliteSession(this.#db, isShared);
 		return this.#session;
 	}
