@@ -159,11 +159,12 @@ export function addCheckpoint(
 	const fork = isLast && newest === parentId ? 0 : 1;
 	const writes = addSums(NO_WRITES, loose.writes);
 	const sum = sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step });
+	const parent = packOptional(parentId);
 	const { changes, lastInsertRowid } = session.sql.insertCheckpoint.run(
 		thread.pk,
 		ns,
 		id,
-		packOptional(parentId),
+		parent,
 		fork,
 		runId ?? null,
 		packSource(source),
@@ -176,7 +177,6 @@ export function addCheckpoint(
 	if (changes === 0) return undefined;
 	if (!isLast) separate(session, thread, ns, id);
 	thread.loose = subtractSums(thread.loose, addSums(loose.writes, loose.bases));
-	const parent = packOptional(parentId);
 	const pk = Number(lastInsertRowid);
 	countIn(session, thread, { pk, ns, id, parent, fork });
 	return {

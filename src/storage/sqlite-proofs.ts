@@ -77,8 +77,12 @@ export function keepProof(proven: Map<number, number>, thread: SqlThread, before
 	if (proven.get(thread.pk) === before) proven.set(thread.pk, after);
 }
 
-/** Proves, once, that an index of all threads has every one of them, and the table too. */
-export function proveThreads(session: SqliteSession, column: "era" | "family"): void {
+/**
+ * Proves, once, that an index of all threads has every one of them, and the table too.
+ *
+ * @param all the rows of the table, if they were looked at just now
+ */
+export function proveThreads(session: SqliteSession, column: "era" | "family", all?: readonly SqlThread[]): void {
 	if (session.wholeIndexes.has(column)) return;
 	const [table, index] = ["NOT INDEXED", `INDEXED BY delta_thread_${column}`].map((way) =>
 		session
@@ -93,7 +97,7 @@ export function proveThreads(session: SqliteSession, column: "era" | "family"): 
 	if (table.threads !== threads || index.threads !== threads || table.total !== index.total)
 		throw new CheckpointError("CORRUPT", "Threads are missing, or an index of them is damaged: call repair().");
 	// One whose time is damaged would be on another page of the list, and nobody would look at it.
-	if (column === "era") for (const row of session.sql.getAllThreads.iterate()) checkThread(row);
+	if (column === "era" && all === undefined) for (const row of session.sql.getAllThreads.iterate()) checkThread(row);
 	session.wholeIndexes.add(column);
 }
 

@@ -49,15 +49,16 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 /** Checkpoints of all threads, which nothing but people ask for. */
 function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 	const { ns, before, after, limit } = query;
-	proveThreads(session, "era");
+	const all = session.sql.getAllThreads.all().map(checkThread);
+	proveThreads(session, "era", all);
 	const threads = new Map<number, SqlThread>();
-	for (const row of session.sql.getAllThreads.all()) {
-		const thread = checkThread(row);
+	for (const thread of all) {
 		threads.set(thread.pk, thread);
 		proveKeys(session, thread);
 	}
+	const hasCopies = new Set(all.map(({ family }) => family)).size < all.length;
 	const where = new Conditions();
-	addFilters(where, query);
+	addFilters(where, query, hasCopies);
 	if (ns !== undefined) where.add("ns = ?", ns);
 	if (before !== undefined) where.add("id < ?", before);
 	const name = "(SELECT thread_id FROM delta_thread t WHERE t.pk = thread)";
@@ -71,7 +72,6 @@ function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 		return [checkCheckpoint(row, thread), thread];
 	};
 	// Copies have the ids of their originals.
-	const hasCopies = new Set([...threads.values()].map(({ family }) => family)).size < threads.size;
 	const rows = hasCopies ? undefined : findById(session, where, limit);
 	if (rows === undefined) return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map(toFound);
 	return rows
@@ -96,7 +96,7 @@ function threadless(id: string): CheckpointError {
 }
 
 /** Leaves out what can't match. */
-function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery): void {
+function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery, hasCopies = true): void {
 	const { source, step } = labels;
 	if (typeof source === "string") where.add("source = ?", packSource(source));
 	if (Number.isSafeInteger(step)) where.add("step = ?", step);
@@ -104,10 +104,9 @@ function addFilters(where: Conditions, { labels = {}, contains }: ScanQuery): vo
 		const { ifStartsWith } = contains as HeadPieces;
 		const values = ifStartsWith === undefined ? [piece] : [piece, ifStartsWith, endOf(ifStartsWith)];
 		const isOther = (head: string) => (ifStartsWith === undefined ? "" : ` OR ${head} < ? OR ${head} >= ?`);
-		where.add(
-			sqlOfHead((head) => `(instr(${head}, ?) > 0${isOther(head)})`),
-			...[...values, ...values],
-		);
+		const isPossible = (head: string) => `(instr(${head}, ?) > 0${isOther(head)})`;
+		if (hasCopies) where.add(sqlOfHead(isPossible), ...values, ...values);
+		else where.add(isPossible("head"), ...values);
 	}
 }
 
