@@ -31,7 +31,10 @@ export interface Sample {
 	readonly measures: Measures;
 }
 
-/** Starts one process per measurement, on sources that were bundled once: to compile them is not what is measured. */
+/**
+ * Starts one process per measurement, on sources that were bundled once: to compile them is not what is measured, nor to
+ * look for hundreds of files.
+ */
 export class Runner {
 	readonly #options: RunOptions;
 	readonly #folder = makeCacheFolder();
@@ -46,7 +49,11 @@ export class Runner {
 			entryPoints: [join(import.meta.dirname, "worker.ts")],
 			outfile: this.#worker,
 			bundle: true,
-			packages: "external",
+			external: ["better-sqlite3", "pg"],
+			// Some packages still ask for others in the older way.
+			banner: {
+				js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
+			},
 			platform: "node",
 			format: "esm",
 			target: "node20",

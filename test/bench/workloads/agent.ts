@@ -50,7 +50,7 @@ function startAgent(saver: Saver): () => Promise<unknown> {
 export const agent: Workload = {
 	name: "agent",
 	title: "agent loop",
-	rounds: 4,
+	rounds: 3,
 	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -10,7 +10,7 @@ const sizeOf = ({ quick }: Stage) => (quick ? 30 : 1000);
 export const cold: Workload = {
 	name: "cold",
 	title: "cold start, 1,000 messages",
-	rounds: 2,
+	rounds: 5,
 	backends: ["sqlite"],
 	measures: { open: { title: "open the file and getTuple of the head" } },
 	isCold: true,
