@@ -35,6 +35,10 @@ const float = new DataView(new ArrayBuffer(8));
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Buffer's own way, for any array of bytes: twice as quick, but bytes that are no text become U+FFFD. */
+const utf8Slice: ((this: Uint8Array, start: number, end: number) => string) | undefined =
+	typeof Buffer === "undefined" ? undefined : (Buffer.prototype as never as { utf8Slice: never }).utf8Slice;
+
 /**
  * Turns the bytes of an {@link Encoder} back into the value.
  *
@@ -238,7 +242,7 @@ export class Decoder {
 			const text = asciiText(this.#bytes, start, length);
 			if (text !== undefined) return text;
 		}
-		return utf8.decode(this.#bytes.subarray(start, start + length));
+		return readUtf8(this.#bytes, start, start + length);
 	}
 
 	#readBin(length: number): Uint8Array {
@@ -448,6 +452,13 @@ function sameBytes(known: Uint8Array, bytes: Uint8Array, start: number, length: 
 	if (known.length !== length) return false;
 	for (let i = 0; i < length; i++) if (known[i] !== bytes[start + i]) return false;
 	return true;
+}
+
+/** Throws if the bytes are no text. */
+function readUtf8(bytes: Uint8Array, start: number, end: number): string {
+	const text = utf8Slice?.call(bytes, start, end);
+	if (text !== undefined && !text.includes("\ufffd")) return text;
+	return utf8.decode(bytes.subarray(start, end));
 }
 
 function asciiText(bytes: Uint8Array, start: number, length: number): string | undefined {
