@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Lru } from "../src/engine/lru.ts";
+import { Budget, Lru } from "../src/engine/lru.ts";
 
 describe("Lru", () => {
 	it("answers what it was given", () => {
@@ -110,6 +110,52 @@ describe("Lru", () => {
 				for (const { key, value } of model) expect(lru.get(key)).toBe(value);
 			}),
 			{ seed: 20261116, numRuns: 500 },
+		);
+	});
+});
+
+describe("Lrus that share a budget", () => {
+	function share(limit: number, count: number): Lru<number, string>[] {
+		const budget = new Budget(limit);
+		return Array.from({ length: count }, () => new Lru<number, string>(budget));
+	}
+
+	it("take all of it, whichever needs it", () => {
+		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
+		for (let n = 0; n < 20; n++) one.set(n, "one", 1);
+		expect([one.weight, other.weight]).toEqual([10, 0]);
+		one.clear();
+		for (let n = 0; n < 20; n++) other.set(n, "other", 1);
+		expect([one.weight, other.weight]).toEqual([0, 10]);
+	});
+
+	it("take from the heaviest what another needs, and there what was used longest ago", () => {
+		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
+		for (let n = 0; n < 10; n++) one.set(n, "one", 1);
+		for (let n = 0; n < 3; n++) other.set(n, "other", 1);
+		expect([0, 1, 2, 3].map((n) => one.get(n))).toEqual([undefined, undefined, undefined, "one"]);
+		expect([0, 1, 2].map((n) => other.get(n))).toEqual(["other", "other", "other"]);
+	});
+
+	it("never weigh more than it together, after any calls", () => {
+		const call = fc.record({
+			map: fc.nat(2),
+			do: fc.constantFrom("get", "set", "set", "set", "delete", "clear"),
+			key: fc.nat(6),
+			weight: fc.nat(12),
+		});
+		fc.assert(
+			fc.property(fc.nat(15), fc.array(call, { maxLength: 80 }), (limit, steps) => {
+				const maps = share(limit, 3);
+				for (const { map, do: kind, key, weight } of steps) {
+					const lru = maps[map] as Lru<number, string>;
+					if (kind === "set") lru.set(key, "value", weight);
+					else if (kind === "clear") lru.clear();
+					else lru[kind as "get" | "delete"](key);
+					expect(total(maps)).toBeLessThanOrEqual(limit);
+				}
+			}),
+			{ seed: 20261117, numRuns: 500 },
 		);
 	});
 });

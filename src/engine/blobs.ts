@@ -2,7 +2,7 @@ import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
 import type { BlobRow, Storage } from "../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
-import { Lru } from "./lru.ts";
+import { type Budget, Lru } from "./lru.ts";
 import { type ChainCost, patchCost, shouldStoreWhole, sourceCost } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */
@@ -12,6 +12,14 @@ export interface Blob extends Encoded, ChainCost {}
 export interface MadeBlob {
 	readonly row: BlobRow;
 	readonly blob: Blob;
+}
+
+/** What it takes to keep a blob besides its bytes, about. */
+const BLOB_BYTES = 400;
+
+/** Bytes that a blob takes in memory: those of a list that may go on have room behind them. */
+export function weightOf({ bytes }: Encoded): number {
+	return BLOB_BYTES + bytes.buffer.byteLength;
 }
 
 const NO_ROWS: readonly BlobRow[] = [];
@@ -30,9 +38,9 @@ export class Blobs {
 	#nextId = 0;
 	#lastId = -1;
 
-	constructor(storage: Storage, cacheBytes: number) {
+	constructor(storage: Storage, budget: Budget) {
 		this.#storage = storage;
-		this.#recent = new Lru(cacheBytes);
+		this.#recent = new Lru(budget);
 	}
 
 	/** A number that nothing else has. A promise once in a while only. */
@@ -77,7 +85,7 @@ export class Blobs {
 			known.set(id, blob);
 			found.set(id, blob);
 			const isAtHand = this.#storage.isInMemory && blob.patches === 0;
-			if (!isAtHand) this.#recent.set(id, blob, blob.bytes.length);
+			if (!isAtHand) this.remember(id, blob);
 		}
 		return found;
 	}
@@ -185,7 +193,7 @@ export class Blobs {
 	}
 
 	remember(id: number, blob: Blob): void {
-		this.#recent.set(id, blob, blob.bytes.length);
+		this.#recent.set(id, blob, weightOf(blob));
 	}
 
 	forget(id: number): void {

@@ -2,22 +2,16 @@ import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
-import { type Blob, Blobs, type MadeBlob } from "./blobs.ts";
+import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
-import { Lru } from "./lru.ts";
+import { Budget, Lru } from "./lru.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 
-/** Share of the cache that parsed checkpoint rows may take, the rest being for the bytes of values. */
-const VIEW_SHARE = 4;
-/** Share that histories of delta channels may take. */
-const LINK_SHARE = 4;
-/** Share that pending writes may take. */
-const WRITTEN_SHARE = 4;
 /** What a parsed row takes besides its bytes, about. */
-const VIEW_BYTES = 1000;
-/** Namespaces of which it is remembered what was seen last. */
-const MOST_NAMESPACES = 10_000;
+const VIEW_BYTES = 1500;
+/** What it takes to remember something of a namespace, about. */
+const NAMESPACE_BYTES = 250;
 /** Rows of the largest page of a scan. */
 export const LARGEST_PAGE = 64;
 /** Rows of a page where all are wanted: a backend may have to sort them for each page. */
@@ -60,17 +54,20 @@ export class Engine {
 	readonly #views: Lru<string, Placed<View>>;
 	readonly #written: Lru<string, Placed<readonly WrittenBlob[]>>;
 	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
-	readonly #lastSeen = new Lru<string, string>(MOST_NAMESPACES);
+	readonly #lastSeen: Lru<string, string>;
 	/** Namespaces in which nothing was found, so that a first put need not look again. */
-	readonly #empty = new Lru<string, true>(MOST_NAMESPACES);
+	readonly #empty: Lru<string, true>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
 		this.codec = codec;
-		this.blobs = new Blobs(storage, cacheBytes);
-		this.links = new LinkCache(cacheBytes / LINK_SHARE);
-		this.#views = new Lru(cacheBytes / VIEW_SHARE);
-		this.#written = new Lru(cacheBytes / WRITTEN_SHARE);
+		const budget = new Budget(cacheBytes);
+		this.blobs = new Blobs(storage, budget);
+		this.links = new LinkCache(budget);
+		this.#views = new Lru(budget);
+		this.#written = new Lru(budget);
+		this.#lastSeen = new Lru(budget);
+		this.#empty = new Lru(budget);
 	}
 
 	/** An error names the channel whose value it was. */
@@ -148,7 +145,7 @@ export class Engine {
 	keepView(key: CheckpointKey, view: View, bytes: number): void {
 		const { threadId, ns, id } = key;
 		this.#views.set(id, { threadId, ns, content: view }, bytes + VIEW_BYTES);
-		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, 1);
+		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, NAMESPACE_BYTES);
 	}
 
 	forgetView(key: CheckpointKey): void {
@@ -161,7 +158,7 @@ export class Engine {
 		const { threadId, ns, id } = key;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob }));
 		const content = [...this.writtenAt(threadId, ns, id), ...added];
-		const bytes = content.reduce((sum, { blob }) => sum + blob.bytes.length, 0);
+		const bytes = content.reduce((sum, { blob }) => sum + weightOf(blob), 0);
 		this.#written.set(id, { threadId, ns, content }, bytes);
 	}
 
@@ -182,7 +179,7 @@ export class Engine {
 
 	/** A namespace was looked at and had no checkpoint. */
 	sawNothing(threadId: string, ns: string): void {
-		this.#empty.set(cacheKey({ threadId, ns, id: "" }), true, 1);
+		this.#empty.set(cacheKey({ threadId, ns, id: "" }), true, NAMESPACE_BYTES);
 	}
 
 	/** Whether a namespace had no checkpoint when it was looked at last. True once: the answer is for a first put. */

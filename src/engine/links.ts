@@ -1,7 +1,7 @@
 import { compareIds } from "../storage/compare-ids.ts";
 import { type KeptBytes, keepBytes, readBytes } from "../storage/kept-bytes.ts";
 import type { WriteRow } from "../storage/storage.ts";
-import { Lru } from "./lru.ts";
+import { type Budget, Lru } from "./lru.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
 /** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */
@@ -92,8 +92,8 @@ export const ORPHANS = "";
 export class LinkCache {
 	readonly #threads: Lru<string, ThreadLinks>;
 
-	constructor(limit: number) {
-		this.#threads = new Lru(limit);
+	constructor(budget: Budget) {
+		this.#threads = new Lru(budget);
 	}
 
 	/** What is remembered of a thread, whether or not it still holds. */

@@ -35,7 +35,7 @@ import {
 	writeConfig,
 } from "./config.ts";
 import { matchesFilter } from "./filter.ts";
-import { checkOptions, checkSignal, readKeepLast, readLimit, readOnConflict } from "./options.ts";
+import { checkOptions, checkSignal, readCacheBytes, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
 	CheckpointInfo,
 	Copied,
@@ -51,14 +51,11 @@ import type {
 	VerifyReport,
 } from "./types.ts";
 
-/** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */
-const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
-
 /** What every saver can be told. */
 export interface SaverOptions extends CodecOptions {
 	/** Stores values in its own way instead of the built-in codec's. */
 	serde?: SerializerProtocol;
-	/** How many bytes of recent states are kept in memory. Default 32 MiB. */
+	/** How many bytes are held in memory to know what was stored last, whatever the number of threads. Default 32 MiB. */
 	cacheBytes?: number;
 	/**
 	 * What happens to a put whose parent is no longer the newest checkpoint of its namespace, because another run went on
@@ -106,7 +103,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		super(serde ?? new DeltaSerializer(builtIn));
 		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
 		this.#storage = storage;
-		this.#engine = new Engine(storage, codec, options.cacheBytes ?? DEFAULT_CACHE_BYTES);
+		this.#engine = new Engine(storage, codec, readCacheBytes(options.cacheBytes));
 		this.#maintenance = new Maintenance(this.#engine);
 		this.#chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
 	}

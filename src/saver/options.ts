@@ -45,3 +45,11 @@ export function readLimit(limit: unknown): number {
 		throw new CheckpointError("INVALID_OPTION", `\`limit\` must be a number, got ${quote(limit)}.`);
 	return limit;
 }
+
+/** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */
+const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
+
+export function readCacheBytes(cacheBytes: number = DEFAULT_CACHE_BYTES): number {
+	if (typeof cacheBytes === "number" && cacheBytes >= 0) return cacheBytes;
+	throw new CheckpointError("INVALID_OPTION", `\`cacheBytes\` must be a number of bytes, got ${quote(cacheBytes)}.`);
+}

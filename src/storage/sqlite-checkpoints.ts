@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
+import { keepBytes, readBytes } from "./kept-bytes.ts";
 import { handOn } from "./sqlite-heads.ts";
 import {
 	type PackedId,
@@ -93,9 +94,10 @@ export function findFreshHead(session: SqliteSession, thread: SqlThread, ns: str
 	if (ns !== "" || thread.head === null) return undefined;
 	const fresh = session.findFresh(thread.pk, ns, thread.head);
 	if (fresh === undefined) return undefined;
-	const { threadId, id, parentId, runId, source, step, head } = fresh.row;
+	const { threadId, id, parentId, runId, source, step } = fresh.row;
 	session.recent.set(id, { thread, ns, writes: fresh.writes, runId, pending: fresh.pending ?? null });
-	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head: asBuffer(head) };
+	const head = asBuffer(readBytes(fresh.head));
+	return { threadId, stamp: thread.stamp, ns, id, parentId, runId, source, step, head };
 }
 
 /** Throws unless a row is as it was stored. */
@@ -152,7 +154,7 @@ export function addCheckpoint(
 	thread: SqlThread,
 	row: CheckpointRow,
 ): FreshCheckpoint | undefined {
-	const { ns, id, parentId, runId, source, step, head } = row;
+	const { threadId, ns, id, parentId, runId, source, step, head } = row;
 	const loose = takeLoose(session, thread, ns, id);
 	const newest = ns === "" ? (thread.head ?? undefined) : newestId(session, thread, ns);
 	const isLast = newest === undefined || compareIds(newest, id) < 0;
@@ -182,7 +184,8 @@ export function addCheckpoint(
 	return {
 		pk,
 		thread: thread.pk,
-		row,
+		row: { threadId, ns, id, parentId, runId, source, step },
+		head: keepBytes(head),
 		runId,
 		sum,
 		writes,

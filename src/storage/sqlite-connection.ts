@@ -40,6 +40,7 @@ const CHECK_EVERY = 10;
 export class SqliteConnection {
 	readonly #source: SqliteSource;
 	readonly #busyTimeout: number;
+	readonly #cacheBytes: number | undefined;
 	#db: SqliteDatabase | undefined;
 	#session: SqliteSession | undefined;
 	#file: FileIdentity | undefined;
@@ -53,9 +54,10 @@ export class SqliteConnection {
 	#isClosed = false;
 	#isOver = false;
 
-	constructor(source: SqliteSource, busyTimeout: number) {
+	constructor(source: SqliteSource, busyTimeout: number, cacheBytes?: number) {
 		this.#source = source;
 		this.#busyTimeout = busyTimeout;
+		this.#cacheBytes = cacheBytes;
 	}
 
 	/** Runs a read. Several statements see the same snapshot, with all changes that were asked for before. */
@@ -247,7 +249,7 @@ export class SqliteConnection {
 		}
 		this.#file = path === undefined ? undefined : new FileIdentity(path);
 		if (path !== undefined && !isReadOnly && !waitsForDisk) this.#log = new LogSync(path);
-		this.#session = new SqliteSession(this.#db, isShared);
+		this.#session = new SqliteSession(this.#db, isShared, this.#cacheBytes);
 		return this.#session;
 	}
 

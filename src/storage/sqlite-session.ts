@@ -1,3 +1,4 @@
+import type { KeptBytes } from "./kept-bytes.ts";
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import type { SummedWrite } from "./sqlite-pending.ts";
 import { prepare, type Statements, statementsOn } from "./sqlite-statements.ts";
@@ -5,9 +6,11 @@ import { NO_WRITES } from "./sqlite-sums.ts";
 import type { SqlThread } from "./sqlite-threads.ts";
 import type { CheckpointKey, CheckpointRow } from "./storage.ts";
 
-/** More threads, or checkpoints, are not remembered than this, nor larger ones: a few megabytes as a rule. */
-const MOST_REMEMBERED = 4096;
-const MOST_HEAD_BYTES = 4096;
+/** How much is remembered of threads and checkpoints, if nothing else is asked for. */
+const DEFAULT_BYTES = 8 * 1024 * 1024;
+/** What a thread with its newest checkpoint takes at the most, about: larger ones are not remembered. */
+const REMEMBERED_BYTES = 4096;
+const MOST_HEAD_BYTES = 2048;
 /** Rows of the largest page. */
 const MOST_RECENT = 1024;
 
@@ -18,6 +21,7 @@ export class SqliteSession {
 	readonly #statements = new Map<string, SqliteStatement>();
 	readonly recent = new RecentCheckpoints();
 	readonly #isShared: boolean;
+	readonly #mostRemembered: number;
 	/** What this connection stored last, and nobody else has changed since. */
 	readonly #threads = new Map<string, SqlThread>();
 	readonly #checkpoints = new Map<string, FreshCheckpoint>();
@@ -28,11 +32,15 @@ export class SqliteSession {
 	/** Indexes of all threads that were found to be whole. */
 	readonly wholeIndexes = new Set<string>();
 
-	/** @param isShared whether the application may change rows through this connection as well */
-	constructor(db: SqliteDatabase, isShared: boolean) {
+	/**
+	 * @param isShared whether the application may change rows through this connection as well
+	 * @param bytes how much it may remember
+	 */
+	constructor(db: SqliteDatabase, isShared: boolean, bytes = DEFAULT_BYTES) {
 		this.db = db;
 		this.sql = statementsOn(db);
 		this.#isShared = isShared;
+		this.#mostRemembered = Math.floor(bytes / REMEMBERED_BYTES);
 		this.#version = this.#readVersion();
 	}
 
@@ -64,13 +72,13 @@ export class SqliteSession {
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
 		this.recent.clear();
 		if (this.#isShared) return;
-		if (this.#threads.size >= MOST_REMEMBERED) this.#threads.clear();
-		if (this.#checkpoints.size >= MOST_REMEMBERED) this.#checkpoints.clear();
 		this.#threads.set(thread.thread_id, thread);
-		if (checkpoint?.writes !== NO_WRITES || checkpoint.row.head.length > MOST_HEAD_BYTES) return;
+		if (this.#threads.size > this.#mostRemembered) forgetOldest(this.#threads);
+		if (checkpoint?.writes !== NO_WRITES || checkpoint.head.length > MOST_HEAD_BYTES) return;
 		this.#checkpoints.set(checkpoint.row.id, checkpoint);
 		// Its parent is not the newest any more, and nobody is likely to ask for it.
 		if (checkpoint.row.parentId !== undefined) this.#checkpoints.delete(checkpoint.row.parentId);
+		if (this.#checkpoints.size > this.#mostRemembered) forgetOldest(this.#checkpoints);
 	}
 
 	/** To be called when a checkpoint was put in the place of another. */
@@ -101,11 +109,17 @@ export class SqliteSession {
 	}
 }
 
+function forgetOldest(map: Map<string, unknown>): void {
+	for (const oldest of map.keys()) return void map.delete(oldest);
+}
+
 /** A checkpoint that this connection has added, with all writes that it has. */
 export interface FreshCheckpoint {
 	readonly pk: number;
 	readonly thread: number;
-	readonly row: CheckpointRow;
+	readonly row: Omit<CheckpointRow, "head">;
+	/** As text, which holds on to no more memory than it needs. */
+	readonly head: KeptBytes;
 	readonly runId: string | undefined;
 	/** That of its row. */
 	readonly sum: number;

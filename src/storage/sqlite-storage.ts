@@ -87,10 +87,13 @@ export class SqliteStorage implements Storage {
 	#version = "";
 	#versionOf: SqliteDatabase | undefined;
 
-	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
-	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
+	/**
+	 * @param busyTimeout how long a call waits for other processes, in milliseconds
+	 * @param cacheBytes how much it may remember of what it stored last
+	 */
+	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT, cacheBytes?: number) {
 		this.#source = source;
-		this.#connection = new SqliteConnection(source, busyTimeout);
+		this.#connection = new SqliteConnection(source, busyTimeout, cacheBytes);
 	}
 
 	reserveIds(count: number): Promise<number> {
