@@ -133,7 +133,9 @@ function noteHeld(backend: Backend, medians: Medians): string[] {
 	const bytes = medians.get("held", "ours", backend, "bytesHeld");
 	if (backend === "memory" || bytes === undefined) return [];
 	const share = Math.round((bytes / CACHE_BYTES) * 100);
-	return [`${BACKEND_TITLES[backend]}: with 10,000 threads the saver holds ${share}% of its cache's limit of 32 MiB.`];
+	return [
+		`${BACKEND_TITLES[backend]}: with 10,000 threads the saver holds ${share}% of its cache's limit of 32 MiB (target 100% at the most).`,
+	];
 }
 
 /** The tables, in Markdown. */
