@@ -70,7 +70,7 @@ export class Runner {
 	async measure(workload: Workload, side: Side, backend: Backend, round: number): Promise<Sample> {
 		const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-bench-"));
 		const { quick, full, url } = this.#options;
-		const stage: Stage = { side, backend, folder, url, quick, full };
+		const stage: Stage = { side, backend, folder, shared: this.#folder, url, quick, full };
 		const start = performance.now();
 		try {
 			if (workload.prepare !== undefined) await this.#start({ workload: workload.name, phase: "prepare", stage });

@@ -10,6 +10,8 @@ export interface Stage {
 	readonly backend: Backend;
 	/** A folder of its own, where the database is. */
 	readonly folder: string;
+	/** One that all processes of the benchmark have in common, for what takes long to make. */
+	readonly shared?: string | undefined;
 	/** Of the PostgreSQL server, where that is the backend. */
 	readonly url?: string | undefined;
 	/** Small sizes: to see that everything runs, and to warm up before the real ones. */

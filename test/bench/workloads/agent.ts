@@ -51,7 +51,7 @@ export const agent: Workload = {
 	name: "agent",
 	title: "agent loop",
 	rounds: 3,
-	warmUpMs: 500,
+	warmUpMs: 1500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver", target: { sqlite: 4, memory: 3 } },

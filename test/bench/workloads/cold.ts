@@ -10,7 +10,7 @@ const sizeOf = ({ quick }: Stage) => (quick ? 30 : 1000);
 export const cold: Workload = {
 	name: "cold",
 	title: "cold start, 1,000 messages",
-	rounds: 5,
+	rounds: 3,
 	backends: ["sqlite"],
 	measures: { open: { title: "open the file and getTuple of the head" } },
 	isCold: true,

@@ -1,12 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesDeltaValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
-import { MemorySaver } from "../../../src/index.ts";
+import { SqliteSaver } from "../../../src/sqlite.ts";
 import { copyByHand } from "../direct-thread.ts";
 import { time, timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
-import { check, type Saver, type Workload } from "../workload.ts";
+import { check, type Saver, type Stage, type Workload } from "../workload.ts";
 
 const thread = { configurable: { thread_id: "delta" } };
 const TIMED_TURNS = 8;
@@ -45,13 +47,16 @@ async function takeTurns(saver: Saver, turns: number): Promise<void> {
 }
 
 /**
- * All savers get the thread copied: to make it on the official ones, turn by turn, takes a time that grows with the square
- * of its length, and what LangGraph itself holds once it has run is not content.
+ * All savers get the thread copied from a file that the first process makes: to make it on the official ones, turn by
+ * turn, takes a time that grows with the square of its length.
  */
-async function makeSource(turns: number): Promise<Saver> {
-	const source = new MemorySaver() as Saver;
-	await takeTurns(source, turns);
-	return source;
+async function copyTurns({ shared }: Stage, turns: number, target: Saver): Promise<void> {
+	const path = join(shared as string, `delta-${turns}.db`);
+	const isThere = existsSync(path);
+	const source = new SqliteSaver(path);
+	if (!isThere) await takeTurns(source as Saver, turns);
+	await copyByHand(source as Saver, "delta", target, "delta");
+	await source.close();
 }
 
 function delta(turns: number, quickTurns: number, rounds: number): Workload {
@@ -68,15 +73,13 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 		},
 		async run(stage) {
 			const count = stage.quick ? quickTurns : turns;
-			let source: Saver | undefined = await makeSource(count);
 			return measureOn(
 				stage,
 				async (saver) => {
-					await copyByHand(source as Saver, "delta", saver, "delta");
+					await copyTurns(stage, count, saver);
 					return {};
 				},
 				async (saver) => {
-					source = undefined;
 					const { graph, takeTurn } = compileChat(saver, 42);
 					// A server that goes on with a conversation has had it before.
 					await takeTurn();
