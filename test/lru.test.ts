@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Budget, Lru } from "../src/engine/lru.ts";
+import { Budget, Lru } from "../src/lru.ts";
 
 describe("Lru", () => {
 	it("answers what it was given", () => {

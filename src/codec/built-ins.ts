@@ -55,3 +55,10 @@ export function isUnstorable(value: unknown): boolean {
 export function isRecord(value: unknown): value is Record<string, unknown> {
 	return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
+
+/** An object without a class of its own. */
+export function isPlain(value: unknown): boolean {
+	if (typeof value !== "object" || value === null) return false;
+	const prototype = Object.getPrototypeOf(value);
+	return prototype === Object.prototype || prototype === null;
+}

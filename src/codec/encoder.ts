@@ -1,8 +1,8 @@
 import { CheckpointError } from "../errors.ts";
-import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
-import { ElementMemos, type Home, type Memo, ReadMembers, Recorder } from "./element-memos.ts";
+import { ElementMemos } from "./element-memos.ts";
 import { findPath } from "./find-path.ts";
 import {
 	describeInstance,
@@ -13,7 +13,9 @@ import {
 	messageTypeOf,
 	standInFor,
 } from "./instances.ts";
+import { type Home, type Memo, Recorder } from "./memo.ts";
 import { MetObjects } from "./met-objects.ts";
+import { ReadMembers } from "./read-members.ts";
 import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
 /** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
@@ -139,34 +141,12 @@ export class Encoder extends ByteWriter {
 	 */
 	noteRead(value: readonly unknown[], bytes: Uint8Array, ends: readonly number[]): void {
 		if (value.length <= MET_TOGETHER || value.length > MOST_NOTED) return;
-		const members = new ReadMembers(bytes);
+		const members = new ReadMembers(bytes, this.#classes);
 		for (let i = 0; i < value.length; i++) {
 			const member = value[i];
-			if (typeof member !== "object" || member === null) continue;
-			members.add(member, ends[i - 1] ?? 1, ends[i] as number, (recorder) => this.#visitRead(member, recorder));
+			if (typeof member === "object" && member !== null) members.add(member, ends[i - 1] ?? 1, ends[i] as number);
 		}
 		this.#memos.keepRead(members);
-	}
-
-	/** Visits what writing the value would. */
-	#visitRead(value: unknown, recorder: Recorder): void {
-		if (typeof value !== "object" || value === null || !recorder.isWhole) return;
-		if (Array.isArray(value)) {
-			recorder.visit(value);
-			for (let i = 0; i < value.length; i++) this.#visitRead(value[i], recorder);
-		} else if (isPlain(value)) {
-			recorder.visit(value);
-			for (const key in value) this.#visitRead((value as Fields)[key], recorder);
-		} else if (messageTypeOf(value) === undefined || this.#classes.has(value)) recorder.isWhole = false;
-		else this.#visitMessage(value as Fields, recorder);
-	}
-
-	#visitMessage(message: Fields, recorder: Recorder): void {
-		const given = givenTo(message);
-		recorder.visit(message);
-		recorder.visit(given);
-		for (const key in given) this.#visitRead(key in message ? message[key] : given[key], recorder);
-		for (const key in message) if (isSetLater(key, message, given)) this.#visitRead(message[key], recorder);
 	}
 
 	/**
@@ -585,12 +565,6 @@ function copyWithRoom(bytes: Uint8Array): Uint8Array {
 /** All of the memory that bytes are the beginning of. */
 function wholeOf({ buffer }: Uint8Array): Uint8Array {
 	return typeof Buffer === "undefined" ? new Uint8Array(buffer) : Buffer.from(buffer);
-}
-
-function isPlain(value: unknown): boolean {
-	if (typeof value !== "object" || value === null) return false;
-	const prototype = Object.getPrototypeOf(value);
-	return prototype === Object.prototype || prototype === null;
 }
 
 function hasToJson(value: unknown): boolean {

@@ -1,8 +1,8 @@
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
+import { type Budget, Lru } from "../lru.ts";
 import type { BlobRow, Storage } from "../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
-import { type Budget, Lru } from "./lru.ts";
 import { type ChainCost, patchCost, shouldStoreWhole, sourceCost } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */

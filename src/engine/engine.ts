@@ -1,11 +1,11 @@
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/encoder.ts";
 import { CheckpointError } from "../errors.ts";
+import { Budget, Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
-import { Budget, Lru } from "./lru.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 
 /** What a parsed row takes besides its bytes, about. */

@@ -1,7 +1,7 @@
+import { type Budget, Lru } from "../lru.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import { type KeptBytes, keepBytes, readBytes } from "../storage/kept-bytes.ts";
 import type { WriteRow } from "../storage/storage.ts";
-import { type Budget, Lru } from "./lru.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
 /** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */

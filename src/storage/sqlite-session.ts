@@ -1,3 +1,4 @@
+import { Lru } from "../lru.ts";
 import type { KeptBytes } from "./kept-bytes.ts";
 import type { SqliteDatabase, SqliteStatement } from "./sqlite-driver.ts";
 import type { SummedWrite } from "./sqlite-pending.ts";
@@ -21,10 +22,9 @@ export class SqliteSession {
 	readonly #statements = new Map<string, SqliteStatement>();
 	readonly recent = new RecentCheckpoints();
 	readonly #isShared: boolean;
-	readonly #mostRemembered: number;
 	/** What this connection stored last, and nobody else has changed since. */
-	readonly #threads = new Map<string, SqlThread>();
-	readonly #checkpoints = new Map<string, FreshCheckpoint>();
+	readonly #threads: Lru<string, SqlThread>;
+	readonly #checkpoints: Lru<string, FreshCheckpoint>;
 	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
@@ -40,20 +40,21 @@ export class SqliteSession {
 		this.db = db;
 		this.sql = statementsOn(db);
 		this.#isShared = isShared;
-		this.#mostRemembered = Math.floor(bytes / REMEMBERED_BYTES);
+		this.#threads = new Lru(bytes);
+		this.#checkpoints = new Lru(bytes);
 		this.#version = this.#readVersion();
 	}
 
 	/** A thread that this connection has stored last, if nobody else has changed anything since. For use in a transaction. */
 	findKnown(threadId: string): SqlThread | undefined {
-		if (this.#threads.size === 0) return undefined;
+		if (this.#threads.weight === 0) return undefined;
 		this.refresh();
-		return this.#threads.get(threadId);
+		return this.#threads.peek(threadId);
 	}
 
 	/** The same, though somebody may have: for use where that shows. */
 	peekKnown(threadId: string): SqlThread | undefined {
-		return this.#threads.get(threadId);
+		return this.#threads.peek(threadId);
 	}
 
 	/** Forgets what was stored or read, if somebody else has changed anything since. */
@@ -72,13 +73,11 @@ export class SqliteSession {
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
 		this.recent.clear();
 		if (this.#isShared) return;
-		this.#threads.set(thread.thread_id, thread);
-		if (this.#threads.size > this.#mostRemembered) forgetOldest(this.#threads);
+		this.#threads.set(thread.thread_id, thread, REMEMBERED_BYTES);
 		if (checkpoint?.writes !== NO_WRITES || checkpoint.head.length > MOST_HEAD_BYTES) return;
-		this.#checkpoints.set(checkpoint.row.id, checkpoint);
+		this.#checkpoints.set(checkpoint.row.id, checkpoint, REMEMBERED_BYTES);
 		// Its parent is not the newest any more, and nobody is likely to ask for it.
 		if (checkpoint.row.parentId !== undefined) this.#checkpoints.delete(checkpoint.row.parentId);
-		if (this.#checkpoints.size > this.#mostRemembered) forgetOldest(this.#checkpoints);
 	}
 
 	/** To be called when a checkpoint was put in the place of another. */
@@ -88,7 +87,7 @@ export class SqliteSession {
 
 	/** The checkpoint with this key, if this connection has added it. For use after {@link findKnown}. */
 	findFresh(thread: number, ns: string, id: string): FreshCheckpoint | undefined {
-		const found = this.#checkpoints.get(id);
+		const found = this.#checkpoints.peek(id);
 		return found?.thread === thread && found.row.ns === ns ? found : undefined;
 	}
 
@@ -107,10 +106,6 @@ export class SqliteSession {
 		this.#statements.set(text, statement);
 		return statement;
 	}
-}
-
-function forgetOldest(map: Map<string, unknown>): void {
-	for (const oldest of map.keys()) return void map.delete(oldest);
 }
 
 /** A checkpoint that this connection has added, with all writes that it has. */

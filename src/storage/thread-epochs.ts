@@ -1,4 +1,4 @@
-import { Lru } from "../engine/lru.ts";
+import { Lru } from "../lru.ts";
 
 /** What tells that a thread has changed: nothing can change without one of these. */
 export interface ThreadState {

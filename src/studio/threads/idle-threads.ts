@@ -1,4 +1,4 @@
-import { Lru } from "../../engine/lru.ts";
+import { Lru } from "../../lru.ts";
 import type { FoundThread } from "./threads.ts";
 
 /** How many threads are remembered. An entry takes about 200 bytes. */
