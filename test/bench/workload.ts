@@ -37,8 +37,8 @@ export interface MeasureInfo {
 export interface Workload {
 	readonly name: string;
 	readonly title: string;
-	/** How often it is measured on each saver. */
-	readonly rounds: number;
+	/** How often it is measured on each saver, or on those of some backends; once if nothing is said. */
+	readonly rounds?: number | Readonly<Partial<Record<Backend, number>>>;
 	readonly backends: readonly Backend[];
 	readonly measures: Readonly<Record<string, MeasureInfo>>;
 	/** Done in an earlier process, on the same folder. */

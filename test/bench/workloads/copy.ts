@@ -48,7 +48,7 @@ export const copying: Workload = {
 	name: "copy",
 	title: "copyThread and prune, 1,000 checkpoints",
 	warmUpMs: 1000,
-	rounds: 2,
+	rounds: { memory: 2 },
 	backends: ["sqlite", "memory"],
 	measures: {
 		copy: { title: "copy", target: { sqlite: 20, memory: 20 } },

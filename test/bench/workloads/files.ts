@@ -43,7 +43,6 @@ function writeEdits({ quick }: Stage): Edit[] {
 export const files: Workload = {
 	name: "files",
 	title: "200 files of 4 kB, one edited per step",
-	rounds: 1,
 	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -1,12 +1,34 @@
+import { copyFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
 import { DirectThread } from "../direct-thread.ts";
-import { timeAndBlock, timeReads } from "../measure.ts";
-import { measureOn } from "../savers.ts";
+import { median, timeAndBlock, timeReads } from "../measure.ts";
+import { databasePath, measureOn, openSaver } from "../savers.ts";
 import { check, type Saver, type Stage, type Workload } from "../workload.ts";
 
 /** One checkpoint in this many is about the rare topic. */
 const RARE = 1000;
+/** How often all checkpoints with the rare topic are looked for. */
+const SEARCHES = 5;
 
-const sizesOf = ({ quick }: Stage) => (quick ? [10, 20] : [1000, 100]) as [threads: number, checkpoints: number];
+/** @returns how many threads there are, how many checkpoints each has, and how many threads come later */
+function sizesOf({ quick }: Stage): [threads: number, checkpoints: number, later: number] {
+	return quick ? [10, 20, 2] : [1000, 100, 200];
+}
+
+/** Answers how long a put takes. */
+async function fill(saver: Saver, stage: Stage, from: number, threads: number): Promise<number> {
+	const [, checkpoints] = sizesOf(stage);
+	let total = 0;
+	for (let t = from; t < from + threads; t++) {
+		const thread = new DirectThread(saver, `thread-${t}`, t);
+		for (let i = 0; i < checkpoints; i++) {
+			const nth = t * checkpoints + i;
+			const metadata = { topic: nth % RARE === 0 ? "rare" : `topic-${nth % 7}`, user: `user-${t % 50}` };
+			total += await thread.step({ values: { count: i }, changed: ["count"], writes: [], metadata });
+		}
+	}
+	return total / (threads * checkpoints);
+}
 
 async function count(saver: Saver, threadId: string | undefined, filter: object, limit?: number): Promise<number> {
 	const configurable = threadId === undefined ? {} : { thread_id: threadId };
@@ -19,7 +41,7 @@ async function count(saver: Saver, threadId: string | undefined, filter: object,
 export const filter: Workload = {
 	name: "filter",
 	title: "list by metadata in 100,000 checkpoints",
-	rounds: 1,
+	rounds: { sqlite: 3 },
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
@@ -30,28 +52,36 @@ export const filter: Workload = {
 		put: { title: "put" },
 		bytes: { title: "bytes" },
 	},
+	/** A file is made once for all rounds. */
+	async prepare(stage) {
+		if (stage.backend !== "sqlite") return;
+		const made = join(stage.shared as string, `filter-${stage.side}.db`);
+		if (!existsSync(made)) {
+			const { saver, close } = openSaver(stage);
+			await fill(saver, stage, 0, sizesOf(stage)[0]);
+			await close();
+			copyFileSync(databasePath(stage), made);
+		} else copyFileSync(made, databasePath(stage));
+	},
 	async run(stage) {
-		const [threads, checkpoints] = sizesOf(stage);
+		const [threads, checkpoints, later] = sizesOf(stage);
+		const isFilled = existsSync(databasePath(stage));
 		return measureOn(
 			stage,
 			async (saver) => {
-				let total = 0;
-				for (let t = 0; t < threads; t++) {
-					const thread = new DirectThread(saver, `thread-${t}`, t);
-					for (let i = 0; i < checkpoints; i++) {
-						const nth = t * checkpoints + i;
-						const metadata = { topic: nth % RARE === 0 ? "rare" : `topic-${nth % 7}`, user: `user-${t % 50}` };
-						total += await thread.step({ values: { count: i }, changed: ["count"], writes: [], metadata });
-					}
-				}
-				return { put: total / (threads * checkpoints) };
+				if (!isFilled) await fill(saver, stage, 0, threads);
+				return {};
 			},
 			async (saver) => {
 				const expected = Math.ceil((threads * checkpoints) / RARE);
-				const { elapsed: rare, block } = await timeAndBlock(async () => {
-					const found = await count(saver, undefined, { topic: "rare" });
-					check(found === expected, `${found} checkpoints with the rare value instead of ${expected}`);
-				});
+				const searches: Awaited<ReturnType<typeof timeAndBlock>>[] = [];
+				for (let i = 0; i < SEARCHES; i++)
+					searches.push(
+						await timeAndBlock(async () => {
+							const found = await count(saver, undefined, { topic: "rare" });
+							check(found === expected, `${found} checkpoints with the rare value instead of ${expected}`);
+						}),
+					);
 				const common = await timeReads(async () => {
 					const found = await count(saver, undefined, { topic: "topic-3" }, 20);
 					check(found === 20, `${found} checkpoints with a common value instead of 20`);
@@ -60,7 +90,13 @@ export const filter: Workload = {
 					const found = await count(saver, "thread-5", { step: 7 });
 					check(found === 1, `${found} checkpoints with step 7 instead of 1`);
 				});
-				return { rare, common, thread, block };
+				return {
+					rare: median(searches.map(({ elapsed }) => elapsed)),
+					block: median(searches.map(({ block }) => block)),
+					common,
+					thread,
+					put: await fill(saver, stage, threads, later),
+				};
 			},
 		);
 	},

@@ -14,7 +14,6 @@ const branchesOf = ({ quick }: Stage) => (quick ? 10 : 200);
 export const forks: Workload = {
 	name: "forks",
 	title: "one thread with 200 branches",
-	rounds: 1,
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory"],
 	measures: {

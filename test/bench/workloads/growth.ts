@@ -17,7 +17,6 @@ const TIMED_STEPS = 15;
 export const growth: Workload = {
 	name: "growth",
 	title: "growth of a chat",
-	rounds: 1,
 	backends: ["sqlite", "memory"],
 	measures: {},
 	async run(stage) {

@@ -12,7 +12,6 @@ const threadsOf = ({ quick }: Stage) => (quick ? 50 : 10_000);
 export const held: Workload = {
 	name: "held",
 	title: "10,000 threads in one process",
-	rounds: 1,
 	backends: ["sqlite", "memory"],
 	measures: { bytesHeld: { title: "bytes held", only: "memory" } },
 	async run(stage) {

@@ -40,7 +40,6 @@ function writePlans({ quick }: Stage): Task[] {
 export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
-	rounds: 1,
 	warmUpMs: 500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

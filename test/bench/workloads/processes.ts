@@ -15,7 +15,6 @@ const nameOf = (index: number) => `process-${index}`;
 export const processes: Workload = {
 	name: "processes",
 	title: "four processes on one file",
-	rounds: 1,
 	backends: ["sqlite"],
 	measures: { put: { title: "put + putWrites" }, bytes: { title: "bytes" } },
 	async run(stage) {
