@@ -1,6 +1,6 @@
 import { closeSync, fdatasync, openSync, realpathSync } from "node:fs";
 
-/** Commits between two times, a quarter of a full log or so. More often, the two threads get in each other's way. */
+/** Commits between two times, an eighth of a full log or so. More often, the two threads get in each other's way. */
 const COMMITS = 300;
 /** While the event loop stands still nobody hears that the disk is done. */
 const MOST_IN_A_TURN = 1000;

@@ -42,6 +42,8 @@ export class SqliteSession {
 		this.#isShared = isShared;
 		this.#threads = new Lru(bytes);
 		this.#checkpoints = new Lru(bytes);
+		// As a number, not as a row.
+		this.sql.getDataVersion.pluck();
 		this.#version = this.#readVersion();
 	}
 
@@ -65,7 +67,7 @@ export class SqliteSession {
 	}
 
 	#readVersion(): unknown {
-		if (!this.#isShared) return (this.sql.getDataVersion.get() as { data_version: number }).data_version;
+		if (!this.#isShared) return this.sql.getDataVersion.get();
 		// What others change through a connection that they share with us is not told from what we do.
 		return JSON.stringify(this.sql.getVersion.get());
 	}
@@ -73,7 +75,7 @@ export class SqliteSession {
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
 		this.recent.clear();
 		if (this.#isShared) return;
-		this.#threads.set(thread.thread_id, thread, REMEMBERED_BYTES);
+		if (this.#threads.peek(thread.thread_id) !== thread) this.#threads.set(thread.thread_id, thread, REMEMBERED_BYTES);
 		if (checkpoint?.writes !== NO_WRITES || checkpoint.head.length > MOST_HEAD_BYTES) return;
 		this.#checkpoints.set(checkpoint.row.id, checkpoint, REMEMBERED_BYTES);
 		// Its parent is not the newest any more, and nobody is likely to ask for it.

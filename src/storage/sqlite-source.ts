@@ -9,8 +9,11 @@ import { WalCheck } from "./sqlite-wal-check.ts";
  */
 export type Durability = "process" | "power";
 
-/** How long SQLite's log may become before its pages are moved into the file: 16 MB, four times what is usual. */
-const LOG_PAGES = 4000;
+/**
+ * How long SQLite's log may become before its pages are moved into the file: 32 MB, eight times what is usual. Each page is
+ * moved once, however often it changed meanwhile, so that a step costs less the longer the log is.
+ */
+const LOG_PAGES = 8000;
 
 /** Where a connection gets its database from. */
 export interface SqliteSource {
@@ -57,7 +60,6 @@ function configure(db: SqliteDatabase, name: string, waitsForDisk: boolean): Sql
 		db.pragma("auto_vacuum = INCREMENTAL");
 		db.pragma("journal_mode = WAL");
 		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
-		// A checkpoint of the log writes each page once, however often it changed: a longer log, half the work.
 		db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`);
 		// On macOS an fsync alone does not reach the disk.
 		if (waitsForDisk) db.pragma("fullfsync = ON");

@@ -10,10 +10,10 @@ const thread = { configurable: { thread_id: "chat" } };
 /** As many steps at the end are never left out, so that a listing finds what it would find. */
 const LISTED = 50;
 /**
- * Official savers store the whole state at each step, whatever was stored before, so that one step in sixteen tells what
+ * Official savers store the whole state at each step, whatever was stored before, so that one step in 32 tells what
  * the others cost. All 4,000 would take them five minutes and as many gigabytes.
  */
-const SAMPLE = 16;
+const SAMPLE = 32;
 const SAMPLED_FROM = 4000;
 
 /** How many messages there are before the step, and how many steps it stands for. */

@@ -25,7 +25,7 @@ function compileResearch(checkpointer: Saver) {
 export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
-	rounds: 3,
+	rounds: { sqlite: 2, memory: 5, postgres: 2 },
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
