@@ -11,7 +11,7 @@ const QUICK_LENGTHS = [10, 20, 30];
 /** Official savers take one step in so many, see `chat.ts`; the size is reckoned from it. */
 const SAMPLE = 16;
 /** The time of a step is that of the last few before the length. */
-const TIMED_STEPS = 15;
+const TIMED_STEPS = 50;
 
 /** A chat looked at while it grows. Measures `bytes 250`, `put 250`, `get 250`, `bytes 500`, ... */
 export const growth: Workload = {
