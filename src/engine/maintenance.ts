@@ -257,7 +257,7 @@ function newestOfEach<T extends ListedCheckpoint>(rows: readonly T[], count: num
 	// Rows of a scan come newest first.
 	return rows.filter(({ ns }) => {
 		const before = taken.get(ns) ?? 0;
-		taken.set(ns, before + 1);
+		if (before < count) taken.set(ns, before + 1);
 		return before < count;
 	});
 }

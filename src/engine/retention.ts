@@ -35,7 +35,11 @@ export async function planRetention(
 ): Promise<RetentionPlan> {
 	const keptRows = new Set(kept);
 	const namespaces = new Map<string, Relations>();
-	for (const { ns } of kept) if (!namespaces.has(ns)) namespaces.set(ns, new Relations(keptRows));
+	for (const row of kept) {
+		const relations = namespaces.get(row.ns) ?? new Relations(keptRows);
+		namespaces.set(row.ns, relations);
+		relations.keep(row);
+	}
 	for (const row of rows) namespaces.get(row.ns)?.add(row);
 	for (const { ns, id } of removedWrites) namespaces.get(ns)?.rewrite(id);
 
@@ -60,8 +64,8 @@ export async function planRetention(
 class Relations {
 	readonly #kept: ReadonlySet<ListedCheckpoint>;
 	readonly #rows = new Map<string, ListedCheckpoint>();
-	/** The parents of those that are going. */
-	readonly #bereft = new Set<string>();
+	/** The parents of those that stay, and whether another child of theirs is going. */
+	readonly #parents = new Map<string, boolean>();
 	/** The checkpoints that lose writes. */
 	readonly #rewritten = new Set<string>();
 
@@ -69,9 +73,16 @@ class Relations {
 		this.#kept = kept;
 	}
 
+	/** To be called for all that stay, first. */
+	keep({ parentId }: ListedCheckpoint): void {
+		if (parentId !== undefined) this.#parents.set(parentId, false);
+	}
+
 	add(row: ListedCheckpoint): void {
-		this.#rows.set(row.id, row);
-		if (row.parentId !== undefined && !this.#kept.has(row)) this.#bereft.add(row.parentId);
+		const { id, parentId } = row;
+		this.#rows.set(id, row);
+		if (parentId !== undefined && this.#parents.get(parentId) === false && !this.#kept.has(row))
+			this.#parents.set(parentId, true);
 	}
 
 	rewrite(id: string): void {
@@ -88,7 +99,7 @@ class Relations {
 		const parent = this.parentOf(row);
 		if (parent === undefined) return isPartialCopy;
 		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-		return this.#isChanged(parent.id) || this.#isChanged(parent.parentId) || this.#bereft.has(parent.id);
+		return this.#isChanged(parent.id) || this.#isChanged(parent.parentId) || this.#parents.get(parent.id) === true;
 	}
 
 	#isChanged(id: string | undefined): boolean {

@@ -25,8 +25,8 @@ function compileResearch(checkpointer: Saver) {
 export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
-	rounds: { sqlite: 2, memory: 5, postgres: 2 },
-	warmUpMs: 1000,
+	rounds: { sqlite: 2, memory: 3, postgres: 2 },
+	warmUpMs: 2500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver" },
