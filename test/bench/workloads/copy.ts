@@ -47,7 +47,7 @@ async function timeCopyByHand(saver: Saver): Promise<Measures> {
 export const copying: Workload = {
 	name: "copy",
 	title: "copyThread and prune, 1,000 checkpoints",
-	warmUpMs: 2500,
+	warmUpMs: 1500,
 	rounds: { memory: 2 },
 	backends: ["sqlite", "memory"],
 	measures: {

@@ -26,7 +26,7 @@ export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
 	rounds: { sqlite: 2, memory: 3, postgres: 2 },
-	warmUpMs: 2500,
+	warmUpMs: 1500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver" },

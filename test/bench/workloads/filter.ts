@@ -42,7 +42,7 @@ export const filter: Workload = {
 	name: "filter",
 	title: "list by metadata in 100,000 checkpoints",
 	rounds: { sqlite: 3 },
-	warmUpMs: 1500,
+	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		rare: { title: "all with a rare value, in all threads" },
