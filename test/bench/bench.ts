@@ -61,7 +61,6 @@ function countRounds({ rounds = 1 }: Workload, backend: Backend): number {
 	return typeof rounds === "number" ? rounds : (rounds[backend] ?? 1);
 }
 
-/** Every saver once per round, so that what else the machine does meanwhile falls on all of them. */
 async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
 	const server = options.postgres ? await startServer() : undefined;
 	const runner = new Runner({ ...options, profiles: options.profile, url: server?.url });
@@ -72,16 +71,18 @@ async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
 		for (const [i, workload] of chosen.entries()) {
 			const most = Math.max(...backendsOf(workload).map((backend) => countRounds(workload, backend)));
 			for (let round = 1; round <= most; round++) {
-				const sides: Side[] = ["official", "ours"];
 				// The limit is no competitor: that it was once as good is enough.
-				if (workload.limit !== undefined && !options.postgres && round === 1) sides.push("limit");
+				const hasLimit = workload.limit !== undefined && !options.postgres && round === 1;
 				for (const backend of backendsOf(workload)) {
 					const rounds = countRounds(workload, backend);
 					if (round > rounds) continue;
-					for (const side of sides) {
-						showProgress(start, `${i + 1}/${chosen.length} ${workload.name} ${round}/${rounds} ${side} ${backend}`);
-						samples.push(await runner.measure(workload, side, backend, round));
-					}
+					const measure = async (sides: readonly Side[]) => {
+						const what = `${workload.name} ${round}/${rounds} ${backend}, ${sides.join(" and ")}`;
+						showProgress(start, `${i + 1}/${chosen.length} ${what}`);
+						samples.push(...(await runner.measure(workload, sides, backend, round)));
+					};
+					await measure(["official", "ours"]);
+					if (hasLimit) await measure(["limit"]);
 				}
 			}
 		}

@@ -1,11 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { getHeapCodeStatistics } from "node:v8";
 import { now } from "./clock.ts";
+import { forEachInTurns, pass } from "./turns.ts";
 
 /** How often a read is repeated, unless that takes longer than the budget; short ones for as long as it takes to tell. */
 const READS = 25;
 const READ_LEAST_MS = 100;
 const READ_BUDGET_MS = 1000;
+const READ_PARTS = 5;
 
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
@@ -27,13 +29,34 @@ export async function time(work: () => Promise<unknown>): Promise<number> {
 	return now() - start;
 }
 
+/** The mean time of some work on each item. */
+export async function timeEach<T>(
+	items: readonly T[],
+	work: (item: T, index: number) => Promise<unknown>,
+	parts?: number,
+): Promise<number> {
+	let total = 0;
+	const visit = async (item: T, index: number) => {
+		total += await time(() => work(item, index));
+	};
+	await forEachInTurns(items, visit, parts);
+	return total / items.length;
+}
+
 /** The median time of some work that can be repeated. */
 export async function timeReads(work: () => Promise<unknown>): Promise<number> {
 	const times: number[] = [];
-	const start = now();
-	const isEnough = (elapsed: number) =>
-		times.length < READS ? elapsed >= READ_BUDGET_MS && times.length > 0 : elapsed >= READ_LEAST_MS;
-	while (!isEnough(now() - start)) times.push(await time(work));
+	let total = 0;
+	const isEnough = (share: number) =>
+		times.length < READS * share ? total >= READ_BUDGET_MS * share && total > 0 : total >= READ_LEAST_MS * share;
+	for (let part = 1; part <= READ_PARTS; part++) {
+		while (!isEnough(part / READ_PARTS)) {
+			const elapsed = await time(work);
+			times.push(elapsed);
+			total += elapsed;
+		}
+		await pass();
+	}
 	return median(times);
 }
 

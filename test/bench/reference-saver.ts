@@ -9,6 +9,7 @@ import {
 	type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { median, time } from "./measure.ts";
+import { forEachInTurns } from "./turns.ts";
 import type { Measures, Saver } from "./workload.ts";
 
 /** Keeps the head of one thread as it was given, and stores nothing: a run on it costs what LangGraph itself costs. */
@@ -63,11 +64,11 @@ export async function timeTurns(
 	const takeFreeTurn = prepare(new ReferenceSaver());
 	const times: number[] = [];
 	const differences: number[] = [];
-	for (let turn = 0; turn < turns; turn++) {
+	await forEachInTurns(Array.from({ length: turns }), async (_, turn) => {
 		const free = await time(() => takeFreeTurn(turn));
 		const whole = await time(() => takeTurn(turn));
 		times.push(whole);
 		differences.push(whole - free);
-	}
+	});
 	return { saver: median(differences), turn: median(times) };
 }

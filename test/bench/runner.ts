@@ -1,12 +1,12 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { text } from "node:stream/consumers";
 import { build } from "esbuild";
 import { CLOCK_VARIABLE } from "./clock.ts";
 import type { Job } from "./job.ts";
+import type { Message } from "./turns.ts";
 import type { Backend, Measures, Side, Stage, Workload } from "./workload.ts";
 
 export interface RunOptions {
@@ -26,13 +26,13 @@ export interface Sample {
 	readonly side: Side;
 	readonly backend: Backend;
 	readonly round: number;
-	/** How long the process took, with all that is not measured. */
+	/** How long the process ran, with all that is not measured. */
 	readonly seconds: number;
 	readonly measures: Measures;
 }
 
 /**
- * Starts one process per measurement, on sources that were bundled once: to compile them is not what is measured, nor to
+ * Starts one process per saver and workload, on sources that were bundled once: to compile them is not what is measured, nor to
  * look for hundreds of files.
  */
 export class Runner {
@@ -67,34 +67,42 @@ export class Runner {
 		return join(this.#folder, "worker.mjs");
 	}
 
-	async measure(workload: Workload, side: Side, backend: Backend, round: number): Promise<Sample> {
+	/** Measures all sides at the same time, in processes that take turns: whatever else the machine does falls on all. */
+	async measure(workload: Workload, sides: readonly Side[], backend: Backend, round: number): Promise<Sample[]> {
+		const runs = sides.map((side) => new Run(this.#makeJob(workload, side, backend), (job) => this.#start(job)));
+		try {
+			if (workload.prepare !== undefined) for (const run of runs) await run.prepare();
+			while (runs.some(({ measures }) => measures === undefined))
+				for (const run of runs) if (run.measures === undefined) await run.takeTurn();
+		} finally {
+			for (const run of runs) run.end();
+		}
+		return runs.map(({ job: { stage }, seconds, measures }) => ({
+			workload: workload.name,
+			side: stage.side,
+			backend,
+			round,
+			seconds: Math.round(seconds * 10) / 10,
+			measures: measures as Measures,
+		}));
+	}
+
+	#makeJob({ name }: Workload, side: Side, backend: Backend): Job {
 		const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-bench-"));
 		const { quick, full, url } = this.#options;
 		const stage: Stage = { side, backend, folder, shared: this.#folder, url, quick, full };
-		const start = performance.now();
-		try {
-			if (workload.prepare !== undefined) await this.#start({ workload: workload.name, phase: "prepare", stage });
-			const output = await this.#start({ workload: workload.name, phase: "run", stage });
-			const seconds = Math.round((performance.now() - start) / 100) / 10;
-			return { workload: workload.name, side, backend, round, seconds, measures: JSON.parse(output) as Measures };
-		} finally {
-			rmSync(folder, { recursive: true, force: true });
-		}
+		return { workload: name, phase: "run", stage };
 	}
 
-	async #start(job: Job): Promise<string> {
+	#start(job: Job): ChildProcess {
 		// A look at memory collects all garbage, and compiled code with it that was warmed up just before.
 		const flags = ["--expose-gc", "--no-warnings", "--no-flush-bytecode", ...this.#profilingFlags(job)];
 		// The time of helper threads would count as well.
 		if (this.#options.cpu) flags.push("--single-threaded");
-		const worker = spawn(process.execPath, [...flags, this.#worker, JSON.stringify(job)], {
-			stdio: ["ignore", "pipe", "inherit"],
+		return fork(this.#worker, [JSON.stringify(job)], {
+			execArgv: flags,
 			env: { ...process.env, [CLOCK_VARIABLE]: this.#options.cpu ? "cpu" : "wall" },
 		});
-		const [output, [code]] = await Promise.all([text(worker.stdout), once(worker, "exit")]);
-		const { side, backend } = job.stage;
-		if (code !== 0) throw new Error(`${job.workload} failed on the ${side} ${backend} saver.`);
-		return output;
 	}
 
 	#profilingFlags({ workload, phase, stage: { side, backend } }: Job): string[] {
@@ -106,6 +114,55 @@ export class Runner {
 
 	close(): void {
 		rmSync(this.#folder, { recursive: true, force: true });
+	}
+}
+
+/** One side of a workload. */
+class Run {
+	readonly job: Job;
+	readonly #start: (job: Job) => ChildProcess;
+	#process: ChildProcess | undefined;
+	#exit: Promise<number | null> | undefined;
+	seconds = 0;
+	measures: Measures | undefined;
+
+	constructor(job: Job, start: (job: Job) => ChildProcess) {
+		this.job = job;
+		this.#start = start;
+	}
+
+	async prepare(): Promise<void> {
+		const process = this.#start({ ...this.job, phase: "prepare" });
+		const [code] = await once(process, "exit");
+		if (code !== 0) throw this.#failed();
+	}
+
+	/** Lets the process run until it passes or is done. */
+	async takeTurn(): Promise<void> {
+		const start = performance.now();
+		if (this.#process === undefined) {
+			this.#process = this.#start(this.job);
+			this.#exit = once(this.#process, "exit").then(([code]) => code as number | null);
+		} else this.#process.send("go");
+		const message = await Promise.race([once(this.#process, "message"), this.#exit]);
+		if (!Array.isArray(message)) throw this.#failed();
+		const said = message[0] as Message;
+		if ("measures" in said) {
+			await this.#exit;
+			this.measures = said.measures;
+		}
+		this.seconds += (performance.now() - start) / 1000;
+	}
+
+	#failed(): Error {
+		const { workload, stage } = this.job;
+		return new Error(`${workload} failed on the ${stage.side} ${stage.backend} saver.`);
+	}
+
+	/** To be called at the end, also after an error. */
+	end(): void {
+		this.#process?.kill();
+		rmSync(this.job.stage.folder, { recursive: true, force: true });
 	}
 }
 

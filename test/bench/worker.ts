@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Job } from "./job.ts";
+import { type Message, startTakingTurns } from "./turns.ts";
 import type { Measures, Workload } from "./workload.ts";
 import { workloads } from "./workloads/index.ts";
 
@@ -11,7 +12,9 @@ if (job.phase === "part") await workload.part?.(job.stage, job.part as number);
 else if (job.phase === "prepare") await workload.prepare?.(job.stage);
 else {
 	if (!workload.isCold) await warmUp();
-	console.log(JSON.stringify(await measure(job.stage)));
+	await startTakingTurns();
+	process.send?.({ measures: await measure(job.stage) } satisfies Message);
+	process.disconnect();
 }
 
 function measure(stage: Job["stage"]): Promise<Measures> {

@@ -4,6 +4,7 @@ import { measureLimit } from "../limit.ts";
 import { countSlowly, percentile, timeAndBlock, timeReads } from "../measure.ts";
 import { plainMessage, writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Measures, type Saver, type Stage, type Workload } from "../workload.ts";
 
 const thread = { configurable: { thread_id: "chat" } };
@@ -37,11 +38,11 @@ export async function fillChat(saver: Saver, messages: readonly BaseMessage[], s
 	const chat = new DirectThread(saver, "chat");
 	const times: number[] = [];
 	let total = 0;
-	for (const { length, weight } of stops) {
+	await forEachInTurns(stops, async ({ length, weight }) => {
 		const elapsed = await chat.step(oneChannelStep("messages", messages.slice(0, length), [messages[length]]));
 		total += elapsed * weight;
 		times.push(elapsed);
-	}
+	});
 	return { put: total / stops.reduce((sum, { weight }) => sum + weight, 0), slow: percentile(times, 99) };
 }
 

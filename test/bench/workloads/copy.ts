@@ -4,6 +4,7 @@ import { copyByHand, DirectThread, oneChannelStep } from "../direct-thread.ts";
 import { median, time, timeAndBlock } from "../measure.ts";
 import { writeMessages } from "../samples.ts";
 import { measureOn, storedBytes } from "../savers.ts";
+import { pass } from "../turns.ts";
 import { check, type Measures, type Saver, type Stage, type Workload } from "../workload.ts";
 
 /** The agent forgets what is older, or copying would take the official savers a minute. */
@@ -73,10 +74,16 @@ export const copying: Workload = {
 				const bytesBefore = await storedBytes(stage);
 				const copied = [await timeAndBlock(() => copy(stage, saver, COPIES[0] as string))];
 				const bytesCopy = (await storedBytes(stage)) - bytesBefore;
-				for (const target of COPIES.slice(1)) copied.push(await timeAndBlock(() => copy(stage, saver, target)));
+				for (const target of COPIES.slice(1)) {
+					await pass();
+					copied.push(await timeAndBlock(() => copy(stage, saver, target)));
+				}
 				await checkThread(saver, COPIES[0] as string, count, last);
 				const pruned: Awaited<ReturnType<typeof timeAndBlock>>[] = [];
-				for (const target of COPIES) pruned.push(await timeAndBlock(() => prune(stage, saver, target)));
+				for (const target of COPIES) {
+					await pass();
+					pruned.push(await timeAndBlock(() => prune(stage, saver, target)));
+				}
 				for (const target of COPIES) await checkThread(saver, target, 1, last);
 				await checkThread(saver, "source", count, last);
 				const own = stage.side === "ours" ? await timeCopyByHand(saver) : {};

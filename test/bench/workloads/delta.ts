@@ -4,7 +4,7 @@ import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messa
 import { END, MessagesDeltaValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
 import { SqliteSaver } from "../../../src/sqlite.ts";
 import { copyByHand } from "../direct-thread.ts";
-import { time, timeReads } from "../measure.ts";
+import { timeEach, timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
@@ -83,9 +83,7 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 					const { graph, takeTurn } = compileChat(saver, 42);
 					// A server that goes on with a conversation has had it before.
 					await takeTurn();
-					const elapsed = await time(async () => {
-						for (let turn = 0; turn < TIMED_TURNS; turn++) await takeTurn();
-					});
+					const turn = await timeEach(Array.from({ length: TIMED_TURNS }), takeTurn, TIMED_TURNS);
 					const { messages } = (await graph.getState(thread)).values as { messages: BaseMessage[] };
 					const expected = countMessages(count) + countMessages(1 + TIMED_TURNS);
 					check(messages.length === expected, `${messages.length} messages instead of ${expected}`);
@@ -95,7 +93,7 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 						for await (const _ of graph.getStateHistory(thread, { limit: HISTORY })) found++;
 						check(found === HISTORY, `${found} states instead of ${HISTORY}`);
 					});
-					return { turn: elapsed / TIMED_TURNS, get, history };
+					return { turn, get, history };
 				},
 			);
 		},

@@ -4,6 +4,7 @@ import { timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Stage, type Workload } from "../workload.ts";
 
 const LINE_CHARACTERS = 64;
@@ -58,7 +59,9 @@ export const files: Workload = {
 			async (saver) => {
 				const direct = new DirectThread(saver, "files");
 				let total = 0;
-				for (const { files, update } of edits) total += await direct.step(oneChannelStep("files", files, update));
+				await forEachInTurns(edits, async ({ files, update }) => {
+					total += await direct.step(oneChannelStep("files", files, update));
+				});
 				return { put: total / edits.length };
 			},
 			async (saver) => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DirectThread } from "../direct-thread.ts";
 import { median, timeAndBlock, timeReads } from "../measure.ts";
 import { databasePath, measureOn, openSaver } from "../savers.ts";
+import { forEachInTurns, pass } from "../turns.ts";
 import { check, type Saver, type Stage, type Workload } from "../workload.ts";
 
 /** One checkpoint in this many is about the rare topic. */
@@ -19,14 +20,15 @@ function sizesOf({ quick }: Stage): [threads: number, checkpoints: number, later
 async function fill(saver: Saver, stage: Stage, from: number, threads: number): Promise<number> {
 	const [, checkpoints] = sizesOf(stage);
 	let total = 0;
-	for (let t = from; t < from + threads; t++) {
+	await forEachInTurns(Array.from({ length: threads }), async (_, index) => {
+		const t = from + index;
 		const thread = new DirectThread(saver, `thread-${t}`, t);
 		for (let i = 0; i < checkpoints; i++) {
 			const nth = t * checkpoints + i;
 			const metadata = { topic: nth % RARE === 0 ? "rare" : `topic-${nth % 7}`, user: `user-${t % 50}` };
 			total += await thread.step({ values: { count: i }, changed: ["count"], writes: [], metadata });
 		}
-	}
+	});
 	return total / (threads * checkpoints);
 }
 
@@ -75,13 +77,15 @@ export const filter: Workload = {
 			async (saver) => {
 				const expected = Math.ceil((threads * checkpoints) / RARE);
 				const searches: Awaited<ReturnType<typeof timeAndBlock>>[] = [];
-				for (let i = 0; i < SEARCHES; i++)
+				for (let i = 0; i < SEARCHES; i++) {
+					await pass();
 					searches.push(
 						await timeAndBlock(async () => {
 							const found = await count(saver, undefined, { topic: "rare" });
 							check(found === expected, `${found} checkpoints with the rare value instead of ${expected}`);
 						}),
 					);
+				}
 				const common = await timeReads(async () => {
 					const found = await count(saver, undefined, { topic: "topic-3" }, 20);
 					check(found === 20, `${found} checkpoints with a common value instead of 20`);

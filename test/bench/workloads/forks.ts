@@ -1,9 +1,10 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { DirectThread, oneChannelStep } from "../direct-thread.ts";
-import { time, timeReads } from "../measure.ts";
+import { timeEach, timeReads } from "../measure.ts";
 import { writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Stage, type Workload } from "../workload.ts";
 
 const TRUNK = 60;
@@ -36,7 +37,7 @@ export const forks: Workload = {
 					joints.push(thread.config);
 				}
 				let total = 0;
-				for (const [i, branch] of branches.entries()) {
+				await forEachInTurns(branches, async (branch, i) => {
 					const at = jointOf(i);
 					thread.goBackTo(joints[at] as RunnableConfig, at);
 					for (let length = 1; length <= BRANCH; length++) {
@@ -44,23 +45,21 @@ export const forks: Workload = {
 						total += await thread.step(oneChannelStep("messages", messages, [branch[length]]));
 					}
 					tips.push(thread.config);
-				}
+				});
 				return { put: total / (branches.length * BRANCH) };
 			},
 			async (saver) => {
-				const get = await time(async () => {
-					for (const [i, tip] of tips.entries()) {
-						const found = (await saver.getTuple(tip))?.checkpoint.channel_values.messages as BaseMessage[];
-						check(found.length === jointOf(i) + 1 + BRANCH, `branch ${i} has ${found.length} messages`);
-						check(found.at(-1)?.id === branches[i]?.[BRANCH - 1]?.id, `branch ${i} ends in another message`);
-					}
+				const get = await timeEach(tips, async (tip, i) => {
+					const found = (await saver.getTuple(tip))?.checkpoint.channel_values.messages as BaseMessage[];
+					check(found.length === jointOf(i) + 1 + BRANCH, `branch ${i} has ${found.length} messages`);
+					check(found.at(-1)?.id === branches[i]?.[BRANCH - 1]?.id, `branch ${i} ends in another message`);
 				});
 				const list = await timeReads(async () => {
 					let found = 0;
 					for await (const _ of saver.list({ configurable: { thread_id: "tree" } }, { limit: 50 })) found++;
 					check(found === 50, `${found} checkpoints were listed instead of 50`);
 				});
-				return { get: get / tips.length, list };
+				return { get, list };
 			},
 		);
 	},

@@ -3,6 +3,7 @@ import { DirectThread, oneChannelStep } from "../direct-thread.ts";
 import { median, timeReads } from "../measure.ts";
 import { writeMessages } from "../samples.ts";
 import { openSaver, storedBytes } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Measures, type Stage, type Workload } from "../workload.ts";
 
 /** Lengths at which a thread is looked at. */
@@ -57,7 +58,8 @@ function planStops({ side, full }: Stage, from: number, to: number): number[] {
 
 async function grow(chat: DirectThread, messages: readonly BaseMessage[], stops: readonly number[]): Promise<number> {
 	const times: number[] = [];
-	for (const length of stops)
+	await forEachInTurns(stops, async (length) => {
 		times.push(await chat.step(oneChannelStep("messages", messages.slice(0, length), [messages[length]])));
+	});
 	return median(times.slice(-TIMED_STEPS));
 }

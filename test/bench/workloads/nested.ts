@@ -4,6 +4,7 @@ import { timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Stage, type Workload } from "../workload.ts";
 
 interface Task {
@@ -55,8 +56,9 @@ export const nested: Workload = {
 			async (saver) => {
 				const direct = new DirectThread(saver, "plan");
 				let total = 0;
-				for (const [i, plan] of plans.entries())
+				await forEachInTurns(plans, async (plan, i) => {
 					total += await direct.step(oneChannelStep("plan", plan, plans[i + 1] ?? plan));
+				});
 				return { put: total / plans.length };
 			},
 			async (saver) => {

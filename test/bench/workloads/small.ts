@@ -1,9 +1,10 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { DirectThread, type Step } from "../direct-thread.ts";
 import { measureLimit } from "../limit.ts";
-import { time } from "../measure.ts";
+import { timeEach } from "../measure.ts";
 import { plainMessage, writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
+import { forEachInTurns } from "../turns.ts";
 import { check, type Stage, type Workload } from "../workload.ts";
 
 const STEPS = 5;
@@ -48,25 +49,22 @@ export const small: Workload = {
 				const threads = chats.map((_, i) => new DirectThread(saver, nameOf(i), i));
 				let total = 0;
 				for (let done = 1; done <= STEPS; done++)
-					for (const [i, thread] of threads.entries())
+					await forEachInTurns(threads, async (thread, i) => {
 						total += await thread.step(writeStep(chats[i] as BaseMessage[], done));
+					});
 				return { put: total / (count * STEPS) };
 			},
 			async (saver) => {
-				const get = await time(async () => {
-					for (const [i, config] of configs.entries()) {
-						const found = (await saver.getTuple(config))?.checkpoint.channel_values.messages as BaseMessage[];
-						check(found.at(-1)?.id === chats[i]?.[STEPS - 1]?.id, `thread ${nameOf(i)} has another last message`);
-					}
+				const get = await timeEach(configs, async (config, i) => {
+					const found = (await saver.getTuple(config))?.checkpoint.channel_values.messages as BaseMessage[];
+					check(found.at(-1)?.id === chats[i]?.[STEPS - 1]?.id, `thread ${nameOf(i)} has another last message`);
 				});
-				const list = await time(async () => {
-					for (const config of configs) {
-						let listed = 0;
-						for await (const _ of saver.list(config)) listed++;
-						check(listed === STEPS, `${listed} checkpoints were listed instead of ${STEPS}`);
-					}
+				const list = await timeEach(configs, async (config) => {
+					let listed = 0;
+					for await (const _ of saver.list(config)) listed++;
+					check(listed === STEPS, `${listed} checkpoints were listed instead of ${STEPS}`);
 				});
-				return { get: get / count, list: list / count };
+				return { get, list };
 			},
 		);
 	},

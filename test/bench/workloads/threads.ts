@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
-import { time } from "../measure.ts";
+import { timeEach } from "../measure.ts";
 import { writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
 import { check, type Workload } from "../workload.ts";
@@ -24,15 +24,11 @@ export const threads: Workload = {
 					.addNode("model", ({ messages }) => ({ messages: [new AIMessage(texts[messages.length] as string)] }))
 					.addEdge(START, "model")
 					.compile({ checkpointer: saver });
-				const elapsed = await time(async () => {
-					for (let turn = 0; turn < turns; turn++) {
-						const question = texts[2 * turn] as string;
-						await Promise.all(
-							configs.map((config) => graph.invoke({ messages: [new HumanMessage(question)] }, config)),
-						);
-					}
+				const turn = await timeEach(Array.from({ length: turns }), (_, turn) => {
+					const question = texts[2 * turn] as string;
+					return Promise.all(configs.map((config) => graph.invoke({ messages: [new HumanMessage(question)] }, config)));
 				});
-				return { turn: elapsed / (count * turns) };
+				return { turn: turn / count };
 			},
 			async (saver) => {
 				for (const config of configs) {
