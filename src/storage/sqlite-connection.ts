@@ -4,7 +4,7 @@ import { CheckpointError, quote } from "../errors.ts";
 import { isBusy, type SqliteDatabase, translateError } from "./sqlite-driver.ts";
 import { LogSync } from "./sqlite-log-sync.ts";
 import { migrate } from "./sqlite-schema.ts";
-import { SqliteSession } from "./sqlite-session.ts";
+import { Outdated, SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
 
 /** What is done with an open database, all at once. */
@@ -29,6 +29,7 @@ const QUICK_RETRIES = 3;
 const LONGEST_PAUSE = 50;
 /** Milliseconds between two looks at whether the file is still there: in a busy time a look at every commit would show. */
 const CHECK_EVERY = 10;
+const SOON = Promise.resolve();
 
 /**
  * An SQLite database that is opened when it is needed, and waited for when other processes hold it, without ever
@@ -95,7 +96,7 @@ export class SqliteConnection {
 			if ((this.#patient > MOST_PATIENT || waitsForDisk) && !isShared) this.#flushing ??= this.#flush();
 			else if (!this.#isDue) {
 				this.#isDue = true;
-				queueMicrotask(() => this.#commitAtOnce());
+				void SOON.then(() => this.#commitAtOnce());
 			}
 		});
 	}
@@ -176,7 +177,7 @@ export class SqliteConnection {
 	}
 
 	/** Answers the changes that have to wait, and why. */
-	#commit(group: readonly Change[]): { changes: readonly Change[]; error: unknown } | undefined {
+	#commit(group: readonly Change[], isAgain = false): { changes: readonly Change[]; error: unknown } | undefined {
 		try {
 			const results =
 				this.#alone(group) ?? this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
@@ -186,6 +187,8 @@ export class SqliteConnection {
 			return undefined;
 		} catch (error) {
 			if (isBusy(error)) return { changes: group, error };
+			// What it was about is forgotten by now.
+			if (error instanceof Outdated && !isAgain) return this.#commit(group, true);
 			if (group.length === 1) return void group[0]?.reject(translateError(error, this.#source.name));
 		}
 		// One of them failed, and everything was undone: each on its own, then.

@@ -218,6 +218,7 @@ class Rebuild {
 		const { family, stamp, created_at, updated_at } = thread;
 		sql.insertThread.run(pk, threadId, hashOf(threadId), family, stamp, created_at, updated_at, eraOf(updated_at));
 		thread.era = eraOf(updated_at);
+		thread.sum = 0;
 		saveThread(this.#session, thread);
 	}
 

@@ -110,6 +110,13 @@ export class SqliteSession {
 	}
 }
 
+/** Thrown where something turns out not to be as it was remembered. It is forgotten, and the same done again. */
+export class Outdated extends Error {
+	constructor(options: ErrorOptions = {}) {
+		super("The database is not as it was known to be", options);
+	}
+}
+
 /** A checkpoint that this connection has added, with all writes that it has. */
 export interface FreshCheckpoint {
 	readonly pk: number;

@@ -173,7 +173,7 @@ const SQL = {
 		ORDER BY era DESC, updated_at DESC, thread_id DESC LIMIT ?`,
 	insertThread: "INSERT INTO delta_thread VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL, 0, 0, 0, 0)",
 	saveThread: `UPDATE delta_thread SET stamp = ?, updated_at = ?, checkpoints = ?, head = ?, keys = ?, forks = ?, loose = ?,
-		sum = ? WHERE pk = ?`,
+		sum = ? WHERE pk = ? AND sum = ?`,
 	setEra: "UPDATE delta_thread SET era = ? WHERE pk = ?",
 	removeThread: "DELETE FROM delta_thread WHERE pk = ?",
 	addGone: "INSERT INTO delta_gone VALUES (?, ?)",

@@ -1,18 +1,15 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CheckpointError, quote } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
-import { checkHead } from "./guard.ts";
 import { backupTo } from "./sqlite-backup.ts";
-import { addBlob, checkBlob, toBlob } from "./sqlite-blobs.ts";
+import { checkBlob, toBlob } from "./sqlite-blobs.ts";
 import { checkBlobs, checkFile, checkThreads } from "./sqlite-check.ts";
 import {
-	addCheckpoint,
 	checkCheckpoint,
 	findCheckpoint,
 	findChildren,
 	findFreshHead,
 	findLatest,
-	replaceCheckpoint,
 	type SqlCheckpoint,
 	toCheckpoint,
 } from "./sqlite-checkpoints.ts";
@@ -21,7 +18,7 @@ import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { copy, type GoneThread, removeGone, removeThread, replaceBytes } from "./sqlite-maintenance.ts";
 import { findOutline } from "./sqlite-outline.ts";
 import { proveThreads } from "./sqlite-proofs.ts";
-import { putWrites, putWritesAlone } from "./sqlite-put-writes.ts";
+import { isWritesAlone, put, putAlone } from "./sqlite-put.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { remove } from "./sqlite-removal.ts";
 import { scan } from "./sqlite-scan.ts";
@@ -29,15 +26,7 @@ import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
 import { Tally } from "./sqlite-tally.ts";
-import {
-	checkThread,
-	createThread,
-	eraOf,
-	findThread,
-	type SqlThread,
-	saveThread,
-	toThread,
-} from "./sqlite-threads.ts";
+import { checkThread, eraOf, findThread, type SqlThread, toThread } from "./sqlite-threads.ts";
 import {
 	findBases,
 	findRecentWrites,
@@ -47,13 +36,11 @@ import {
 	hasPending,
 	openPending,
 	type Pending,
-	putBase,
 	toWrite,
 } from "./sqlite-writes.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
-	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
 	FoundCheckpoint,
@@ -298,32 +285,7 @@ export class SqliteStorage implements Storage {
 		// Of a hundred tasks that end one after the other each has its own writes, and the next checkpoint comes soon.
 		const canWait = batch.checkpoint === undefined;
 		const alone = isWritesAlone(batch) ? (session: SqliteSession) => putAlone(session, batch) : undefined;
-		return this.#connection.change(
-			(session) => {
-				const { threadId, fresh, now, checkpoint } = batch;
-				const found = session.findKnown(threadId) ?? findThread(session, threadId);
-				if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-				const thread = found ?? createThread(session, { threadId, family: fresh, stamp: fresh, now });
-				if (checkpoint && batch.onlyOnHead) guard(session, thread, checkpoint);
-				const { loose } = thread;
-				const dropped = putWrites(session, thread, batch.writes);
-				for (const blob of batch.blobs) if (!dropped.has(blob.id)) addBlob(session, thread.family, blob);
-				for (const row of batch.deltaBases ?? []) putBase(session, thread, row);
-				const added = checkpoint && addCheckpoint(session, thread, checkpoint);
-				const replaced = checkpoint !== undefined && added === undefined;
-				if (replaced) {
-					replaceCheckpoint(session, thread, checkpoint);
-					session.forgetCheckpoint(checkpoint.id);
-					thread.stamp = fresh;
-				}
-				if (checkpoint !== undefined) thread.updated_at = now;
-				if (checkpoint !== undefined || found === undefined || thread.loose !== loose) saveThread(session, thread);
-				session.remember(thread, added);
-				return { family: thread.family, stamp: thread.stamp, replaced };
-			},
-			canWait,
-			alone,
-		);
+		return this.#connection.change((session) => put(session, batch), canWait, alone);
 	}
 
 	remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
@@ -436,26 +398,7 @@ export class SqliteStorage implements Storage {
 	}
 }
 
-function guard(session: SqliteSession, thread: SqlThread, checkpoint: CheckpointRow): void {
-	const { ns, id } = checkpoint;
-	const head = findLatest(session, thread, ns);
-	const isStored = findCheckpoint(session, thread, ns, id) !== undefined;
-	checkHead(checkpoint, head && toCheckpoint(session, thread, head), isStored);
-}
-
 function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
 	const row = session.sql.getThreadByPk.get(pk);
 	return row === undefined ? undefined : checkThread(row);
-}
-
-/** Whether a batch has nothing but writes, which build on nothing. */
-function isWritesAlone({ checkpoint, stamp, blobs, writes, deltaBases = [] }: PutBatch): boolean {
-	return checkpoint === undefined && stamp === undefined && blobs.length + deltaBases.length === 0 && writes.length > 0;
-}
-
-function putAlone(session: SqliteSession, { threadId, writes }: PutBatch): PutResult | undefined {
-	const thread = session.peekKnown(threadId);
-	if (thread === undefined || !putWritesAlone(session, thread, writes)) return undefined;
-	session.recent.clear();
-	return { family: thread.family, stamp: thread.stamp, replaced: false };
 }

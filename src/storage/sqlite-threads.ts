@@ -1,6 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { startProofs } from "./sqlite-proofs.ts";
-import type { SqliteSession } from "./sqlite-session.ts";
+import { Outdated, type SqliteSession } from "./sqlite-session.ts";
 import { sumOf } from "./sqlite-sums.ts";
 import type { ThreadRow } from "./storage.ts";
 
@@ -78,10 +78,14 @@ export function emptyThread(pk: number, thread_id: string, family: number, now: 
 	};
 }
 
+/** Throws if the row is no longer as it was when it was read, or saved last. */
 export function saveThread(session: SqliteSession, thread: SqlThread): void {
-	const { pk, stamp, updated_at, checkpoints, head, keys, forks, loose } = thread;
-	thread.sum = sumOfThreadRow(thread);
-	session.sql.saveThread.run(stamp, updated_at, checkpoints, head, keys, forks, loose, thread.sum, pk);
+	const { pk, stamp, updated_at, checkpoints, head, keys, forks, loose, sum: before } = thread;
+	const sum = sumOfThreadRow(thread);
+	const { saveThread } = session.sql;
+	const saved = saveThread.run(stamp, updated_at, checkpoints, head, keys, forks, loose, sum, pk, before);
+	if (saved.changes === 0) throw new Outdated();
+	thread.sum = sum;
 	const era = eraOf(updated_at);
 	if (era !== thread.era) session.sql.setEra.run(era, pk);
 	thread.era = era;
