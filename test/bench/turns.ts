@@ -1,7 +1,7 @@
 import { once } from "node:events";
 
 /** Parts that a piece of work is done in: many enough that whatever else the machine does meanwhile falls on both sides. */
-const PARTS = 20;
+const PARTS = 10;
 
 /** What a process tells the one that started it. */
 export type Message = { readonly isPass: true } | { readonly measures: Record<string, number> };
