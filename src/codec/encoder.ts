@@ -16,6 +16,7 @@ import {
 import { type Home, type Memo, Recorder } from "./memo.ts";
 import { MetObjects } from "./met-objects.ts";
 import { ReadMembers } from "./read-members.ts";
+import { Trail } from "./trail.ts";
 import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
 /** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
@@ -55,6 +56,7 @@ export class Encoder extends ByteWriter {
 	#hasRefs = false;
 	readonly #memos = new ElementMemos();
 	#usesMemos = true;
+	readonly #trail = new Trail();
 	/** Bytes of an older value that are to be copied. */
 	#runHome: Home | undefined;
 	#runStart = 0;
@@ -81,7 +83,7 @@ export class Encoder extends ByteWriter {
 	encode(value: unknown): Uint8Array {
 		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
 		if (this.#busy) return new Encoder(this.#classes, this.#isStrict).encode(value);
-		return this.#encodeSimple(value) ?? this.#encodeAny(value);
+		return this.#encodeSimple(value) ?? this.#trail.find(value) ?? this.#encodeAny(value);
 	}
 
 	/** The values of most channels need none of the care that others do. */
@@ -109,6 +111,7 @@ export class Encoder extends ByteWriter {
 			const isFromMemory = this.#writeRoot(value);
 			const bytes = this.#takeBytes();
 			if (isFromMemory) this.#memos.end(bytes, this.#continued);
+			this.#trail.end(value, bytes);
 			return bytes;
 		} catch (error) {
 			throw explain(error, value);
@@ -118,6 +121,7 @@ export class Encoder extends ByteWriter {
 			this.#numbers = undefined;
 			this.#runHome = undefined;
 			this.#seen.clear();
+			this.#trail.abandon();
 			this.#leaveValue();
 			this.dropLargeBuffer();
 		}
@@ -155,10 +159,12 @@ export class Encoder extends ByteWriter {
 	 */
 	#writeRoot(value: unknown): boolean {
 		this.#memos.begin();
+		this.#trail.begin();
 		this.#writeTop(value);
 		const isSound = !this.#memos.wereUsed || this.#memos.check(this.#seen.toSet());
 		if (isSound && !this.#hasRefs) return true;
 		this.#usesMemos = false;
+		this.#trail.abandon();
 		this.#numbers = new Map();
 		this.#writeTop(value);
 		return false;
@@ -177,6 +183,7 @@ export class Encoder extends ByteWriter {
 			this.#meet(value as object);
 			for (const key of Object.keys(value as object)) {
 				const member = (value as Record<string, unknown>)[key];
+				this.#trail.entry(key, member);
 				if (isUnstorable(member) && !this.#isStrict) continue;
 				this.#writeRun();
 				this.#writeKey(key);
@@ -184,6 +191,7 @@ export class Encoder extends ByteWriter {
 				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
 				if (this.#usesMemos && this.at - start >= WORTH_MEMO) this.#memos.meet(member);
 			}
+			this.#trail.endObject();
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
 		this.#writeRun();
 		// An older value has the same, and keeps it: one with references is written again.
@@ -204,11 +212,14 @@ export class Encoder extends ByteWriter {
 	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
 	#writeElementsOfTop(value: unknown[]): void {
 		let isKnown = false;
+		this.#trail.array(value.length);
 		for (let i = 0; i < value.length; i++) {
+			const element = value[i];
+			this.#trail.element(element);
 			// A short list is quicker to encode than to remember.
 			if (i % MET_TOGETHER === 0 && value.length > MET_TOGETHER)
-				isKnown = this.#usesMemos && this.#memos.meet(value[i]);
-			this.#writeMember(value[i], isKnown);
+				isKnown = this.#usesMemos && this.#memos.meet(element);
+			this.#writeMember(element, isKnown);
 		}
 	}
 
@@ -223,7 +234,10 @@ export class Encoder extends ByteWriter {
 			return this.#write(value);
 		}
 		const memo = this.#memos.find(value);
-		if (memo !== undefined) return this.#addToRun(memo);
+		if (memo !== undefined) {
+			this.#trail.abandon();
+			return this.#addToRun(memo);
+		}
 		this.#writeRun();
 		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
 		const start = this.at;
@@ -339,19 +353,26 @@ export class Encoder extends ByteWriter {
 	#writeArray(value: unknown[]): void {
 		if (isSparse(value)) return this.#writeSparse(value);
 		this.#recorder?.visit(value);
+		this.#trail.array(value.length);
 		this.writeArrayHeader(value.length);
-		this.#writeElements(value);
-	}
-
-	#writeElements(value: unknown[]): void {
-		for (let i = 0; i < value.length; i++) this.#write(value[i]);
+		for (let i = 0; i < value.length; i++) {
+			const element = value[i];
+			this.#trail.element(element);
+			this.#write(element);
+		}
 	}
 
 	#writeMap(value: Record<string, unknown>): void {
 		const start = this.#startMap();
 		let count = 0;
 		// The loop over an object itself is the one that engines are quickest at.
-		for (const key in value) if (Object.hasOwn(value, key)) count += this.#writeEntry(key, value[key]);
+		for (const key in value)
+			if (Object.hasOwn(value, key)) {
+				const member = value[key];
+				this.#trail.entry(key, member);
+				count += this.#writeEntry(key, member);
+			}
+		this.#trail.endObject();
 		this.#endMap(start, count);
 	}
 
@@ -386,6 +407,7 @@ export class Encoder extends ByteWriter {
 
 	#writeSparse(value: unknown[]): void {
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
+		this.#trail.abandon();
 		const keys = Object.keys(value);
 		// Indexes come first, in order; other properties of an array are not stored.
 		const end = keys.findIndex((key) => !(Number(key) < value.length));
@@ -400,6 +422,7 @@ export class Encoder extends ByteWriter {
 
 	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
 	#writeInstance(value: object, number: number): void {
+		this.#trail.abandon();
 		const registered = this.#classes.describe(value);
 		const message = registered === undefined ? messageTypeOf(value) : undefined;
 		if (message !== undefined) return this.#writeMessage(message, value as Fields);
@@ -524,6 +547,7 @@ export class Encoder extends ByteWriter {
 
 	#writeRef(value: object): void {
 		this.#hasRefs = true;
+		this.#trail.abandon();
 		// The number depends on what comes before.
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		this.reserve(6);

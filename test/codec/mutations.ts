@@ -90,6 +90,29 @@ export const remembersNothingOld = fc.property(
 	},
 );
 
+/** The same for values that are remembered as a whole, which short ones are not. */
+export const remembersWholeValues = fc.property(
+	fc.object({ maxDepth: 4, maxKeys: 6, withNullPrototype: true, withSparseArray: true }),
+	fc.boolean(),
+	fc.array(mutation, { maxLength: 12 }),
+	(members, isArray, mutations) => {
+		const codec = new DeltaCodec();
+		const text = LONG_TEXT.repeat(10);
+		const state = isArray ? [text, { ...members }, [members]] : { text, nested: [{ ...members }], members };
+		const check = (value: unknown) => {
+			const [bytes, expected] = [codec, new DeltaCodec()].map((one) => one.encode(value).bytes);
+			assert.ok(Buffer.compare(bytes!, expected!) === 0, "not the bytes of the value as it is");
+		};
+		for (const change of mutations) {
+			check(state);
+			apply(state, change);
+			check(state);
+			// Part of another value, it is written anew.
+			check({ state });
+		}
+	},
+);
+
 /** The same for a list that was read, and noted while it was. */
 export const remembersWhatWasRead = fc.property(
 	fc.array(graph, { maxLength: 4 }),

@@ -1,7 +1,7 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { DeltaCodec } from "../../src/codec/codec.ts";
-import { leavesOlderBytesAlone, remembersNothingOld, remembersWhatWasRead } from "./mutations.ts";
+import { leavesOlderBytesAlone, remembersNothingOld, remembersWhatWasRead, remembersWholeValues } from "./mutations.ts";
 import { comesBack } from "./properties.ts";
 import { assertSame } from "./same.ts";
 
@@ -16,12 +16,74 @@ describe("any value", () => {
 		fc.assert(remembersNothingOld, { seed: SEED, numRuns: 200 });
 	});
 
+	it("that is remembered as a whole and changes in place has the bytes of what it is now", () => {
+		fc.assert(remembersWholeValues, { seed: SEED, numRuns: 300 });
+	});
+
 	it("that was read and changes in place has the bytes of what it is now", () => {
 		fc.assert(remembersWhatWasRead, { seed: SEED, numRuns: 300 });
 	});
 
 	it("that goes on where another one ends changes nothing of it", () => {
 		fc.assert(leavesOlderBytesAlone, { seed: SEED, numRuns: 300 });
+	});
+});
+
+describe("a whole value that was encoded before", () => {
+	const makePlan = () => ({
+		title: "x".repeat(3000),
+		tasks: [{ name: "first", done: false, parts: [1, [2, undefined, null]] }, Object.create(null)],
+	});
+	type Plan = ReturnType<typeof makePlan>;
+
+	/** Whether the second time gave the very bytes of the first, after a change. */
+	function isRemembered(value: object, change: () => void = () => {}): boolean {
+		const codec = new DeltaCodec();
+		const { bytes } = codec.encode(value);
+		const before = Buffer.from(bytes);
+		change();
+		const again = codec.encode(value).bytes;
+		expect(Buffer.compare(again, new DeltaCodec().encode(value).bytes)).toBe(0);
+		expect(Buffer.compare(bytes, before)).toBe(0);
+		return again === bytes;
+	}
+
+	it("is not encoded again", () => {
+		expect(isRemembered(makePlan())).toBe(true);
+		expect(isRemembered([makePlan(), Number.NaN, -0])).toBe(true);
+	});
+
+	it.each<[string, (plan: Plan) => void]>([
+		["a property at the top", (plan) => Object.assign(plan, { title: "y" })],
+		["a property deep inside", (plan) => Object.assign(plan.tasks[0] as object, { done: true })],
+		["an element deep inside", (plan) => (plan.tasks[0].parts[1] as unknown[]).push(3)],
+		["nothing to a hole", (plan) => void delete (plan.tasks[0].parts[1] as unknown[])[1]],
+		["a new property", (plan) => Object.assign(plan.tasks[1] as object, { name: "second" })],
+		["one property less", (plan) => void delete (plan.tasks[0] as { name?: string }).name],
+		["zero to minus zero", (plan) => plan.tasks[0].parts.splice(0, 1, -0)],
+		["an object to an equal one", (plan) => plan.tasks.splice(0, 1, { ...plan.tasks[0] })],
+		["an object to a date", (plan) => plan.tasks.splice(1, 1, new Date(0))],
+		["an object to one that is there already", (plan) => plan.tasks.splice(1, 1, plan.tasks[0])],
+		["what it says of itself", (plan) => Object.defineProperty(plan.tasks[0], "toJSON", { value: () => "other" })],
+		["its class", (plan) => Object.setPrototypeOf(plan.tasks[0], class Task {}.prototype)],
+	])("is, after a change of %s", (_, change) => {
+		const plan = makePlan();
+		expect(isRemembered(plan, () => change(plan))).toBe(false);
+	});
+
+	it("is, if it has dates, messages, or an object twice", () => {
+		const shared = { text: "x".repeat(3000) };
+		for (const member of [new Date(0), new HumanMessage("a"), new Map(), shared])
+			expect(isRemembered({ shared, member })).toBe(false);
+	});
+
+	it("is, once many others were encoded", () => {
+		const codec = new DeltaCodec();
+		const plan = makePlan();
+		const { bytes } = codec.encode(plan);
+		for (let i = 0; i < 1000; i++) codec.encode(makePlan());
+		expect(codec.encode(plan).bytes).not.toBe(bytes);
+		expect(Buffer.compare(codec.encode(plan).bytes, bytes)).toBe(0);
 	});
 });
 

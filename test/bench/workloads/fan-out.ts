@@ -35,7 +35,7 @@ export const fanOut: Workload = {
 		bytes: { title: "bytes" },
 	},
 	async run(stage) {
-		const [tasks, turns] = stage.quick ? [100, 2] : [100, 20];
+		const [tasks, turns] = stage.quick ? [100, 2] : [100, 40];
 		const random = new Random(51);
 		const topics = Array.from({ length: tasks }, () => writeText(random, 80));
 		return measureOn(
