@@ -217,8 +217,7 @@ export class Encoder extends ByteWriter {
 			const element = value[i];
 			this.#trail.element(element);
 			// A short list is quicker to encode than to remember.
-			if (i % MET_TOGETHER === 0 && value.length > MET_TOGETHER)
-				isKnown = this.#usesMemos && this.#memos.meet(element);
+			if (i % MET_TOGETHER === 0 && value.length > MET_TOGETHER) isKnown = this.#usesMemos && this.#memos.meet(element);
 			this.#writeMember(element, isKnown);
 		}
 	}

@@ -12,20 +12,23 @@ import { median, time } from "./measure.ts";
 import { forEachInTurns } from "./turns.ts";
 import type { Measures, Saver } from "./workload.ts";
 
-/** Keeps the head of one thread as it was given, and stores nothing: a run on it costs what LangGraph itself costs. */
+/**
+ * Keeps the head of the last thread as it was given, and stores nothing: a run on it costs what LangGraph itself costs.
+ */
 export class ReferenceSaver extends BaseCheckpointSaver<number> {
 	#head: CheckpointTuple | undefined;
 	#writes = new Map<string, CheckpointPendingWrite[]>();
 
-	override async getTuple(): Promise<CheckpointTuple | undefined> {
-		if (this.#head === undefined) return undefined;
+	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+		const isOther = this.#head?.config.configurable?.thread_id !== config.configurable?.thread_id;
+		if (this.#head === undefined || isOther) return undefined;
 		const { checkpoint } = this.#head;
 		const pendingWrites = this.#writes.get(checkpoint.id) ?? [];
 		return { ...this.#head, checkpoint: copyCheckpoint(checkpoint), pendingWrites };
 	}
 
-	override async *list(): AsyncGenerator<CheckpointTuple> {
-		const head = await this.getTuple();
+	override async *list(config: RunnableConfig): AsyncGenerator<CheckpointTuple> {
+		const head = await this.getTuple(config);
 		if (head !== undefined) yield head;
 	}
 
