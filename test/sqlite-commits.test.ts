@@ -92,6 +92,79 @@ describe("commits", () => {
 		await storage.close();
 	});
 
+	describe("on a thread that this connection has stored last", () => {
+		const next = (n: number, fields: Partial<PutBatch> = {}) =>
+			batch(0, { now: n, checkpoint: row(`${n}`, { threadId: "thread 0", parentId: `${n - 1}` }), ...fields });
+
+		async function start() {
+			const { storage, log } = watched();
+			const other = new SqliteStorage(fileSource(path));
+			for (let n = 1; n < 4; n++) await storage.put(next(n));
+			log.length = 0;
+			return { storage, other, log };
+		}
+
+		it("read nothing before", async () => {
+			const { storage, other, log } = await start();
+			await storage.put(next(4));
+			expect(log.map((sql) => sql.trim().split(" ")[0])).toEqual(["BEGIN", "INSERT", "UPDATE", "COMMIT"]);
+			expect(await other.getThread("thread 0")).toMatchObject({ checkpoints: 4, head: "4" });
+			for (const one of [storage, other]) await one.close();
+		});
+
+		it.each<[what: string, change: (other: SqliteStorage) => Promise<unknown>, checkpoints: number]>([
+			["put another checkpoint", (other) => other.put(next(5)), 6],
+			["put the next checkpoint", (other) => other.put(next(6)), 5],
+			[
+				"put one of another namespace",
+				(other) => other.put(next(4, { checkpoint: row("4", { threadId: "thread 0", ns: "sub" }) })),
+				6,
+			],
+			[
+				"put writes alone",
+				(other) =>
+					other.put(batch(0, { checkpoint: undefined, writes: [write("3", "task", 0, { threadId: "thread 0" })] })),
+				5,
+			],
+			["removed the thread", (other) => other.removeThread("thread 0"), 2],
+			[
+				"removed the thread and made it again",
+				async (other) => {
+					await other.removeThread("thread 0");
+					await other.put(next(1, { fresh: 7 }));
+				},
+				3,
+			],
+		])("go on with what is there after somebody else has %s", async (_, change, checkpoints) => {
+			const { storage, other } = await start();
+			await change(other);
+			// Together and alone.
+			await Promise.all([storage.put(next(6)), storage.put(batch(1))]);
+			await storage.put(next(7));
+			expect(await storage.getThread("thread 0")).toMatchObject({ checkpoints, head: "7" });
+			for (const one of [storage, other]) {
+				expect(await one.check()).toEqual([]);
+				expect((await one.getLatest("thread 0", ""))?.id).toBe("7");
+			}
+			expect(await other.getThread("thread 1")).toBeDefined();
+			for (const one of [storage, other]) await one.close();
+		});
+
+		it("are refused if it has another stamp, or its row is damaged", async () => {
+			const { storage, other } = await start();
+			const stamp = (await storage.getThread("thread 0"))?.stamp as number;
+			await other.removeThread("thread 0");
+			await other.put(batch(0, { fresh: 7 }));
+			expect(await storage.put(next(5, { stamp }))).toBeUndefined();
+			await storage.put(next(6));
+			const db = new Database(path);
+			db.exec("UPDATE delta_thread SET checkpoints = checkpoints + 1, sum = sum + 1");
+			db.close();
+			await expect(storage.put(next(7))).rejects.toMatchObject({ code: "CORRUPT" });
+			for (const one of [storage, other]) await one.close();
+		});
+	});
+
 	it("happen in the order of the calls", async () => {
 		const { storage } = watched();
 		const writes = Array.from({ length: 20 }, (_, n) =>
