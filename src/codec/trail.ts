@@ -4,20 +4,21 @@ import { isPlain } from "./built-ins.ts";
 const MOST_NOTED = 32_768;
 /** Shorter values are encoded as quickly as they are compared. */
 const WORTH_KEEPING = 2048;
-/** How many bytes of values are kept. The next step follows soon, as a rule. */
-const MOST_KEPT_BYTES = 2 * 1024 * 1024;
+/** How many bytes of values are kept, with what they held. The next step follows soon, as a rule. */
+const MOST_KEPT_BYTES = 1024 * 1024;
 
 const END = Symbol("end");
 
-/** The bytes of a value, as long as it is one of the last. */
-interface Kept {
+/** The bytes of a value and what it held when it was encoded, as long as it is one of the last. */
+interface Encoded {
 	bytes: Uint8Array | undefined;
+	held: readonly unknown[];
 }
 
-/** A value that was encoded, and what it held then. */
-interface Encoded {
-	readonly kept: Kept;
-	readonly held: readonly unknown[];
+/** One of the last values, which may be gone by now. */
+interface Recent {
+	readonly encoded: WeakRef<Encoded>;
+	readonly length: number;
 }
 
 /**
@@ -30,7 +31,7 @@ interface Encoded {
  */
 export class Trail {
 	readonly #encoded = new WeakMap<object, Encoded>();
-	readonly #last: Kept[] = [];
+	readonly #last: Recent[] = [];
 	#lastBytes = 0;
 	#held: unknown[] = [];
 	#isWhole = false;
@@ -74,23 +75,29 @@ export class Trail {
 	}
 
 	#keep(value: object, bytes: Uint8Array): void {
-		const kept = { bytes };
-		this.#encoded.set(value, { kept, held: this.#held.slice() });
-		this.#last.push(kept);
-		this.#lastBytes += bytes.length;
-		while (this.#lastBytes > MOST_KEPT_BYTES) {
-			const oldest = this.#last.shift() as Kept;
-			this.#lastBytes -= oldest.bytes?.length ?? 0;
-			oldest.bytes = undefined;
-		}
+		const { length } = bytes;
+		const encoded = { bytes, held: this.#held.slice() };
+		this.#encoded.set(value, encoded);
+		this.#last.push({ encoded: new WeakRef(encoded), length });
+		this.#lastBytes += length;
+		while (this.#lastBytes > MOST_KEPT_BYTES) this.#forgetOldest();
+	}
+
+	#forgetOldest(): void {
+		const { encoded, length } = this.#last.shift() as Recent;
+		this.#lastBytes -= length;
+		const oldest = encoded.deref();
+		if (oldest === undefined) return;
+		oldest.bytes = undefined;
+		oldest.held = [];
 	}
 
 	/** The bytes of a value that was encoded before and has not changed since, if they are still there. */
 	find(value: unknown): Uint8Array | undefined {
 		if (typeof value !== "object" || value === null) return undefined;
 		const encoded = this.#encoded.get(value);
-		if (encoded?.kept.bytes === undefined) return undefined;
-		return new Comparison(encoded.held).isSame(value) ? encoded.kept.bytes : undefined;
+		if (encoded?.bytes === undefined) return undefined;
+		return new Comparison(encoded.held).isSame(value) ? encoded.bytes : undefined;
 	}
 }
 
