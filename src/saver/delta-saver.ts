@@ -55,7 +55,10 @@ import type {
 export interface SaverOptions extends CodecOptions {
 	/** Stores values in its own way instead of the built-in codec's. */
 	serde?: SerializerProtocol;
-	/** How many bytes are held in memory to know what was stored last, whatever the number of threads. Default 32 MiB. */
+	/**
+	 * How many bytes are held in memory to know what was stored last, whatever the number of threads. Default 32 MiB. The
+	 * codec holds up to 1 MiB besides, of what tasks wrote last.
+	 */
 	cacheBytes?: number;
 	/**
 	 * What happens to a put whose parent is no longer the newest checkpoint of its namespace, because another run went on

@@ -29,6 +29,7 @@ const QUICK_RETRIES = 3;
 const LONGEST_PAUSE = 50;
 /** Milliseconds between two looks at whether the file is still there: in a busy time a look at every commit would show. */
 const CHECK_EVERY = 10;
+/** Once the present code is done. `queueMicrotask` takes longer, as it keeps account of who asked. */
 const SOON = Promise.resolve();
 
 /**

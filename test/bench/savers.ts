@@ -65,7 +65,7 @@ export async function measureOn(
 	const before = await look();
 	const { saver, close } = stage.backend === "postgres" ? await openPostgres(stage) : openSaver(stage);
 	const filled = await fill(saver);
-	if (stage.isWarmUp) warmedUp.splice(0, Number.POSITIVE_INFINITY, saver, fill, read);
+	if (stage.isWarmUp) warmedUp[0] = [saver, fill, read];
 	const held = (await look()) - before;
 	const found = await read(saver);
 	await close();
