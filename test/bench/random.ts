@@ -36,6 +36,14 @@ export class Random {
 
 	/** An id as LangChain gives messages and LangGraph gives tasks. */
 	uuid(): string {
-		return `${this.hex(8)}-${this.hex(4)}-5${this.hex(3)}-9${this.hex(3)}-${this.hex(12)}`;
+		return inOnePiece(`${this.hex(8)}-${this.hex(4)}-5${this.hex(3)}-9${this.hex(3)}-${this.hex(12)}`);
 	}
+}
+
+/**
+ * Text as it comes from a model or a user. What was put together holds on to its parts until somebody looks at it, so
+ * that it would seem to make room in memory when it is stored.
+ */
+export function inOnePiece(text: string): string {
+	return Buffer.from(text).toString();
 }

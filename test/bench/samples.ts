@@ -1,5 +1,5 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { Random } from "./random.ts";
+import { inOnePiece, Random } from "./random.ts";
 
 /** As many as a person uses in a long conversation. */
 const VOCABULARY = 4000;
@@ -49,7 +49,7 @@ export function writeText(random: Random, characters: number): string {
 		const ending = random.next() < 0.1 ? ". " : " ";
 		text += word + ending;
 	}
-	return text.slice(0, characters);
+	return inOnePiece(text.slice(0, characters));
 }
 
 /** A conversation: questions and answers in turn, each about 450 bytes long when it is stored. */
