@@ -1,21 +1,42 @@
 import { describe, expect, it } from "vitest";
 import { diffBytes } from "../src/engine/byte-delta.ts";
-import { PATCH_ROW_COST, patchCost, shouldStoreWhole } from "../src/engine/snapshot-policy.ts";
+import { patchCost, rowCost, shouldStoreWhole } from "../src/engine/snapshot-policy.ts";
 import { chat, concat, noise, random, splice } from "./support/byte-samples.ts";
 
 /** "About twice", with room for the last patch and the row it is in. */
 const ABOUT_TWICE = 2.1;
 
-describe.each(Object.entries(histories()))("a history with %s", (_, states) => {
-	const steps = simulate(states);
+const places = { "on disk": rowCost(false), "in memory": rowCost(true) };
 
-	it("never costs more to read at any point than about twice the value there", () => {
-		for (const { value, read } of steps) expect(read).toBeLessThanOrEqual(ABOUT_TWICE * value + PATCH_ROW_COST);
+describe.each(Object.entries(places))("rows %s", (_, row) => {
+	describe.each(Object.entries(histories()))("a history with %s", (_, states) => {
+		const steps = simulate(states, row);
+
+		it("never costs more to read at any point than about twice the value there", () => {
+			for (const { value, read } of steps) expect(read).toBeLessThanOrEqual(ABOUT_TWICE * value + row);
+		});
+
+		it("never takes more than about twice what was new in it", () => {
+			for (const { stored, added } of steps) expect(stored).toBeLessThanOrEqual(ABOUT_TWICE * added + row);
+		});
 	});
 
-	it("never takes more than about twice what was new in it", () => {
-		for (const { stored, added } of steps) expect(stored).toBeLessThanOrEqual(ABOUT_TWICE * added + PATCH_ROW_COST);
+	it("charges every patch its bytes and its row, and those that it takes bytes of", () => {
+		expect(patchCost(new Uint8Array(0), undefined, row)).toBe(row);
+		expect(patchCost(new Uint8Array(1_000), undefined, row)).toBe(1_000 + row);
+		expect(patchCost(new Uint8Array(10), new Uint8Array(500), row)).toBe(510 + 2 * row);
 	});
+
+	it("keeps a value whole that is no larger than a row costs", () => {
+		expect(shouldStoreWhole(row, patchCost(new Uint8Array(1), undefined, row), { whole: 0, patches: 0 })).toBe(true);
+		expect(shouldStoreWhole(0, patchCost(new Uint8Array(0), undefined, row), { whole: 0, patches: 0 })).toBe(true);
+	});
+});
+
+it("has fewer whole copies in memory, where a row is read at once", () => {
+	const states = growing(400, (n) => noise(500, n));
+	const wholes = (row: number) => simulate(states, row).filter(({ isWhole }) => isWhole).length;
+	expect(wholes(rowCost(true))).toBeLessThan(wholes(rowCost(false)));
 });
 
 describe("the choice between a patch and a whole value", () => {
@@ -25,25 +46,15 @@ describe("the choice between a patch and a whole value", () => {
 		expect(shouldStoreWhole(10_000, 100, { whole: 0, patches: 9_999 })).toBe(true);
 	});
 
-	it("is whole for a value that is no larger than a row costs", () => {
-		expect(shouldStoreWhole(PATCH_ROW_COST, 1, { whole: 0, patches: 0 })).toBe(true);
-		expect(shouldStoreWhole(0, 0, { whole: 0, patches: 0 })).toBe(true);
-	});
-
 	it("is whole for a patch that is as large as the value", () => {
 		for (const size of [200, 10_000, 1_000_000])
 			expect(shouldStoreWhole(size, size, { whole: 0, patches: 0 })).toBe(true);
-	});
-
-	it("charges every patch its bytes and its row", () => {
-		expect(patchCost(0)).toBe(PATCH_ROW_COST);
-		expect(patchCost(1_000)).toBe(1_000 + PATCH_ROW_COST);
 	});
 });
 
 describe("a list that grows by equal parts", () => {
 	const states = growing(400, (n) => noise(500, n));
-	const wholes = simulate(states).filter(({ isWhole }) => isWhole);
+	const wholes = simulate(states, rowCost(false)).filter(({ isWhole }) => isWhole);
 
 	it("is stored whole each time it has about doubled", () => {
 		expect(wholes.length).toBeGreaterThan(3);
@@ -52,7 +63,7 @@ describe("a list that grows by equal parts", () => {
 
 	it("takes a small multiple of its last state, where whole copies would take hundreds", () => {
 		const copies = states.reduce((sum, state) => sum + state.length, 0);
-		const stored = simulate(states).at(-1)!.stored;
+		const stored = simulate(states, rowCost(false)).at(-1)!.stored;
 		expect(stored).toBeLessThan(4 * states.at(-1)!.length);
 		expect(copies).toBeGreaterThan(150 * states.at(-1)!.length);
 	});
@@ -71,16 +82,16 @@ interface Step {
 }
 
 /** Stores a history as the policy says. */
-function simulate(states: readonly Uint8Array[]): Step[] {
+function simulate(states: readonly Uint8Array[], row: number): Step[] {
 	const steps: Step[] = [];
 	let base = { whole: 0, patches: 0 };
 	let stored = 0;
 	let added = 0;
 	for (const [n, value] of states.entries()) {
 		const before = states[n - 1];
-		const patch = before === undefined ? undefined : diffBytes(before, value).patch.length;
-		const isWhole = patch === undefined || shouldStoreWhole(value.length, patch, base);
-		const cost = patch === undefined ? value.length : patchCost(patch);
+		const patch = before === undefined ? undefined : diffBytes(before, value).patch;
+		const cost = patch === undefined ? value.length : patchCost(patch, undefined, row);
+		const isWhole = patch === undefined || shouldStoreWhole(value.length, cost, base);
 		base = isWhole ? { whole: value.length, patches: 0 } : { ...base, patches: base.patches + cost };
 		stored += isWhole ? value.length : cost;
 		added += cost;

@@ -101,7 +101,7 @@ export class ElementMemos {
 	/** Keeps what was recorded while a member was encoded. */
 	keep(member: object, recorder: Recorder, start: number, length: number): void {
 		if (!recorder.isWhole) return void this.#known.set(member, "never");
-		const memo = new Memo(member, length, recorder.takeHeld());
+		const memo = new Memo(member, length, recorder.held);
 		memo.next = start;
 		this.#made.push(memo);
 	}

@@ -1,3 +1,5 @@
+import { type Held, hasAnyOf, isMadeOf, objectsOf, type Shape, takeApart } from "./shape.ts";
+
 /** What holds more than this is large itself, and what is noted of it would be several times as large. */
 const MOST_HELD = 1000;
 
@@ -28,12 +30,14 @@ export class Memo {
 	next = 0;
 	/** The last value that it was found for. */
 	usedIn = 0;
-	readonly #held: Held;
+	readonly #shape: Shape;
+	readonly #values: readonly unknown[];
 
-	constructor(member: object, length: number, held: Held) {
+	/** @param held what it holds, between these places */
+	constructor(member: object, length: number, held: Held, start = 0, end = held.length) {
 		this.member = member;
 		this.length = length;
-		this.#held = held;
+		[this.#shape, this.#values] = takeApart(member, held, start, end);
 	}
 
 	settle(home: Home): void {
@@ -42,67 +46,40 @@ export class Memo {
 	}
 
 	isCurrent(): boolean {
-		const held = this.#held;
-		for (let i = 0; i < held.length; i = nextIn(held, i)) {
-			const [object, keys] = [held[i] as object, held[i + 1] as Keys];
-			const isSame =
-				typeof keys === "number"
-					? isSameArray(object as unknown[], held, i + 2, keys)
-					: isSameObject(object, keys, held, i + 2);
-			if (!isSame) return false;
-		}
-		return true;
+		return isMadeOf(this.member, this.#shape, this.#values);
 	}
 
 	/** Whether one of its objects is among some others. */
 	hasAny(isAmong: (object: object) => boolean): boolean {
-		const held = this.#held;
-		for (let i = 0; i < held.length; i = nextIn(held, i)) if (isAmong(held[i] as object)) return true;
-		return false;
+		return hasAnyOf(isAmong, this.member, this.#shape, this.#values);
 	}
 
 	objects(): object[] {
-		const objects: object[] = [];
-		for (let i = 0; i < this.#held.length; i = nextIn(this.#held, i)) objects.push(this.#held[i] as object);
-		return objects;
+		return objectsOf(this.member, this.#shape, this.#values);
 	}
-}
-
-/** Objects and what they held: `object, keys, values...`, or `array, length, elements...`, one after the other. */
-type Held = readonly unknown[];
-type Keys = readonly string[] | number;
-
-/** Where the object after the one at `i` is. */
-function nextIn(held: Held, i: number): number {
-	const keys = held[i + 1] as Keys;
-	return i + 2 + (typeof keys === "number" ? keys : keys.length);
 }
 
 /** Notes what is looked at while a member is encoded. */
 export class Recorder {
 	/** Whether the bytes depend on nothing but what was noted. */
 	isWhole = true;
-	readonly #held: unknown[] = [];
+	/** Of all members, one after the other. */
+	readonly held: unknown[] = [];
 	#start = 0;
 
 	/** Begins with another member. Answers where what it holds will be. */
 	start(): number {
 		this.isWhole = true;
-		this.#start = this.#held.length;
+		this.#start = this.held.length;
 		return this.#start;
 	}
 
 	dropFrom(start: number): void {
-		this.#held.length = start;
-	}
-
-	/** A copy, which has no room to grow: there may be thousands. */
-	takeHeld(start = 0, end?: number): Held {
-		return this.#held.slice(start, end);
+		this.held.length = start;
 	}
 
 	visit(object: object): void {
-		const held = this.#held;
+		const { held } = this;
 		if (!this.isWhole || held.length - this.#start > MOST_HELD) {
 			this.isWhole = false;
 			return;
@@ -135,21 +112,5 @@ function knownKeys(keys: readonly string[]): readonly string[] {
 
 function hasSameKeys(known: readonly string[], keys: readonly string[]): boolean {
 	for (let i = 0; i < keys.length; i++) if (known[i] !== keys[i]) return false;
-	return true;
-}
-
-function isSameObject(object: object, keys: readonly string[], held: Held, start: number): boolean {
-	let i = 0;
-	for (const key in object) {
-		if (key !== keys[i] || !Object.is((object as Record<string, unknown>)[key], held[start + i])) return false;
-		i++;
-	}
-	return i === keys.length;
-}
-
-function isSameArray(array: readonly unknown[], held: Held, start: number, length: number): boolean {
-	if (array.length !== length) return false;
-	for (let i = 0; i < array.length; i++)
-		if (!Object.is(array[i], held[start + i]) || (array[i] === undefined && !(i in array))) return false;
 	return true;
 }

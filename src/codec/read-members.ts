@@ -35,7 +35,7 @@ export class ReadMembers {
 
 	memos(): Memo[] {
 		return this.#members.map(({ member, at, length, held }, i) => {
-			const memo = new Memo(member, length, this.#recorder.takeHeld(held, this.#members[i + 1]?.held));
+			const memo = new Memo(member, length, this.#recorder.held, held, this.#members[i + 1]?.held);
 			memo.home = this.#home;
 			memo.at = at;
 			return memo;

@@ -3,7 +3,7 @@ import { CheckpointError } from "../errors.ts";
 import { type Budget, Lru } from "../lru.ts";
 import type { BlobRow, Storage } from "../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
-import { type ChainCost, patchCost, shouldStoreWhole, sourceCost } from "./snapshot-policy.ts";
+import { type ChainCost, patchCost, rowCost, shouldStoreWhole } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */
 export interface Blob extends Encoded, ChainCost {}
@@ -35,12 +35,15 @@ const ID_BLOCK = 256;
 export class Blobs {
 	readonly #storage: Storage;
 	readonly #recent: Lru<number, Blob>;
+	/** What reading one more row of a chain costs, in bytes. */
+	readonly #rowCost: number;
 	#nextId = 0;
 	#lastId = -1;
 
 	constructor(storage: Storage, budget: Budget) {
 		this.#storage = storage;
 		this.#recent = new Lru(budget);
+		this.#rowCost = rowCost(storage.isInMemory === true);
 	}
 
 	/** A number that nothing else has. A promise once in a while only. */
@@ -129,7 +132,7 @@ export class Blobs {
 				source: patch.source === undefined ? undefined : this.#sourceOf(patch, rows, known),
 			}));
 			const bytes = applyPatches(start.bytes, layers);
-			const costs = layers.map(({ patch, source }) => patchCost(patch.length + sourceCost(source)));
+			const costs = layers.map(({ patch, source }) => patchCost(patch, source, this.#rowCost));
 			const cost = costs.reduce((sum, cost) => sum + cost, start.patches);
 			return { type: start.type, bytes, patches: cost, whole: start.whole };
 		} catch (error) {
@@ -165,8 +168,8 @@ export class Blobs {
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;
 		const { patch, usesSource } = diffBytes(base.bytes, bytes, source?.blob.bytes);
-		const toRead = patch.length + sourceCost(usesSource ? source?.blob.bytes : undefined);
-		if (shouldStoreWhole(bytes.length, toRead, base)) return this.makeWhole(value);
+		const cost = patchCost(patch, usesSource ? source?.blob.bytes : undefined, this.#rowCost);
+		if (shouldStoreWhole(bytes.length, cost, base)) return this.makeWhole(value);
 		const row = {
 			id: await this.nextId(),
 			base: baseId,
@@ -174,7 +177,7 @@ export class Blobs {
 			type,
 			data: patch,
 		};
-		return { row, blob: { type, bytes, patches: base.patches + patchCost(toRead), whole: base.whole } };
+		return { row, blob: { type, bytes, patches: base.patches + cost, whole: base.whole } };
 	}
 
 	async makeWhole({ type, bytes }: Encoded): Promise<MadeBlob> {

@@ -3,11 +3,18 @@
  * figure means shorter chains, quicker reads and more whole copies. With this one a chat whose messages have some 400
  * bytes is stored whole whenever it is four times as long, so that its share of whole copies is the same at any length.
  */
-export const PATCH_ROW_COST = 64;
+const PATCH_ROW_COST = 64;
+/** The same where rows are in memory. Longer chains are read about as quickly there, and a whole copy weighs more. */
+const PATCH_ROW_COST_IN_MEMORY = 8;
+
+/** @param isInMemory whether the rows are */
+export function rowCost(isInMemory: boolean): number {
+	return isInMemory ? PATCH_ROW_COST_IN_MEMORY : PATCH_ROW_COST;
+}
 
 /** What the blob that a patch would build on costs to read. */
 export interface ChainCost {
-	/** Bytes and rows of the patches since the last whole blob, rows at {@link PATCH_ROW_COST} each. */
+	/** Bytes and rows of the patches since the last whole blob, with what each row costs. */
 	readonly patches: number;
 	/** Bytes of that whole blob. */
 	readonly whole: number;
@@ -20,18 +27,13 @@ export interface ChainCost {
  * written only after patches of about its own size, or when the value has shrunk, a history costs at most about twice
  * its new content.
  */
-export function shouldStoreWhole(wholeBytes: number, patchBytes: number, base: ChainCost): boolean {
+export function shouldStoreWhole(wholeBytes: number, patchCost: number, base: ChainCost): boolean {
 	// A value that has grown since is not charged for it: what it grew by is in the patches already.
 	const start = Math.max(base.whole, wholeBytes);
-	return start + base.patches + patchCost(patchBytes) >= 2 * wholeBytes;
+	return start + base.patches + patchCost >= 2 * wholeBytes;
 }
 
-/** @param patchBytes with those of {@link sourceCost}, if it has a second source */
-export function patchCost(patchBytes: number): number {
-	return patchBytes + PATCH_ROW_COST;
-}
-
-/** What a second source adds to the bytes of a patch. */
-export function sourceCost(source: Uint8Array | undefined): number {
-	return source === undefined ? 0 : source.length + PATCH_ROW_COST;
+/** What it costs to read a patch, with the row that it takes bytes of, if there is one. */
+export function patchCost(patch: Uint8Array, source: Uint8Array | undefined, row: number): number {
+	return patch.length + row + (source === undefined ? 0 : source.length + row);
 }

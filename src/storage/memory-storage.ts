@@ -1,7 +1,8 @@
 import { compareIds } from "./compare-ids.ts";
 import { compareRows } from "./compare-rows.ts";
 import { checkHead } from "./guard.ts";
-import { areSame, type KeptBytes, keepBytes, readBytes } from "./kept-bytes.ts";
+import { areSame, keepBytes } from "./kept-bytes.ts";
+import { MemoryBlobs } from "./memory-blobs.ts";
 import { scanNamespaces } from "./memory-scan.ts";
 import { KeptCheckpoint, MemoryThread, type Namespace, type Slot } from "./memory-thread.ts";
 import { deleteWrite, findWrite, KeptWrite, putWrites, setWrite } from "./memory-writes.ts";
@@ -31,28 +32,11 @@ import type {
 	WriteRow,
 } from "./storage.ts";
 
-/** A blob, but for its id. */
-class KeptBlob {
-	readonly family: number;
-	readonly base: number | undefined;
-	readonly source: number | undefined;
-	readonly type: string | undefined;
-	readonly data: KeptBytes;
-
-	constructor(family: number, { base, source, type }: Omit<BlobRow, "id" | "data">, data: KeptBytes) {
-		this.family = family;
-		this.base = base;
-		this.source = source;
-		this.type = type;
-		this.data = data;
-	}
-}
-
 /** Everything in maps and sorted lists. Lives and dies with the process. */
 export class MemoryStorage implements Storage {
 	readonly isInMemory = true;
 	readonly #threads = new Map<string, MemoryThread>();
-	readonly #blobs = new Map<number, KeptBlob>();
+	readonly #blobs = new MemoryBlobs();
 	#nextId = 1;
 
 	async reserveIds(count: number): Promise<number> {
@@ -162,7 +146,7 @@ export class MemoryStorage implements Storage {
 			const blob = found.has(id) ? undefined : this.#blobs.get(id);
 			if (blob === undefined) continue;
 			const { base, source, type, data } = blob;
-			found.set(id, { id, base, source, type, data: readBytes(data) });
+			found.set(id, { id, base, source, type, data });
 			if (base !== undefined) open.push(base);
 			if (source !== undefined) open.push(source);
 		}
@@ -186,15 +170,16 @@ export class MemoryStorage implements Storage {
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
-		const families = new Set([...this.#blobs.values()].map(({ family }) => family));
+		const families = new Set<number>();
+		for (const { family } of this.#blobs.list()) families.add(family);
 		const ascending = [...families].sort((a, b) => a - b);
 		return ascending.filter((family) => family > after).slice(0, limit);
 	}
 
 	async listBlobs(family: number): Promise<ListedBlob[]> {
 		const listed: ListedBlob[] = [];
-		for (const [id, blob] of this.#blobs)
-			if (blob.family === family) listed.push({ id, base: blob.base, source: blob.source, bytes: blob.data.length });
+		for (const { id, family: itsFamily, base, source, bytes } of this.#blobs.list())
+			if (itsFamily === family) listed.push({ id, base, source, bytes });
 		return listed;
 	}
 
@@ -207,7 +192,7 @@ export class MemoryStorage implements Storage {
 				countWrites(writes, slot.writes);
 			}
 		let blobs = 0;
-		for (const { data } of this.#blobs.values()) blobs += data.length;
+		for (const { bytes } of this.#blobs.list()) blobs += bytes;
 		return {
 			threads: this.#threads.size,
 			checkpoints: checkpoints.checkpoints,
@@ -228,8 +213,7 @@ export class MemoryStorage implements Storage {
 		}
 		const { family } = thread;
 		const dropped = addWrites(thread, batch.writes);
-		for (const row of batch.blobs)
-			if (!dropped.includes(row.id)) this.#blobs.set(row.id, new KeptBlob(family, row, keepBytes(row.data)));
+		for (const row of batch.blobs) if (!dropped.includes(row.id)) this.#blobs.set(family, row);
 		if (batch.deltaBases !== undefined) addDeltaBases(thread, batch.deltaBases);
 		const replaced = checkpoint !== undefined && putCheckpoint(thread, checkpoint);
 		if (checkpoint !== undefined) thread.updatedAt = now;
@@ -298,7 +282,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		for (const id of ids) if (this.#blobs.get(id)?.family === family) this.#blobs.delete(id);
+		for (const id of ids) this.#blobs.remove(family, id);
 	}
 
 	async replaceBytes(replacements: readonly Replacement[]): Promise<number> {
@@ -306,13 +290,8 @@ export class MemoryStorage implements Storage {
 	}
 
 	#replace(replacement: Replacement): boolean {
+		if (replacement.kind === "blob") return this.#blobs.replace(replacement.id, replacement.from, replacement.to);
 		const [from, to] = [keepBytes(replacement.from), keepBytes(replacement.to)];
-		if (replacement.kind === "blob") {
-			const blob = this.#blobs.get(replacement.id);
-			if (blob === undefined || !areSame(blob.data, from)) return false;
-			this.#blobs.set(replacement.id, new KeptBlob(blob.family, blob, to));
-			return true;
-		}
 		const { threadId, ns, id } = replacement.key;
 		const slot = this.#find(threadId, ns)?.find(id);
 		if (slot === undefined) return false;

@@ -1,6 +1,6 @@
 import { compareIds } from "./compare-ids.ts";
 import { type KeptBytes, readBytes } from "./kept-bytes.ts";
-import { NO_WRITES, type WriteList } from "./memory-writes.ts";
+import { KeptWrite, NO_WRITES, type WriteList } from "./memory-writes.ts";
 import { copyList, findIn, insertAt, lowerBound, removeAt } from "./sorted-list.ts";
 import type { CheckpointRow, DeltaBaseRow, FoundCheckpoint, ThreadRow, WriteRow } from "./storage.ts";
 
@@ -105,11 +105,12 @@ export class Namespace {
 	/** Whether slots of another thread, by ascending id, are still as they were copied from here or to here. */
 	sharesAll(slots: readonly Slot[]): boolean {
 		let at = 0;
-		for (const { id, checkpoint, writes, deltaBases } of slots) {
+		for (const slot of slots) {
+			const { id, checkpoint, deltaBases } = slot;
 			if (this.slots[at]?.id !== id) at = this.placeOf(id);
 			const twin = this.slots[at++];
 			if (twin?.id !== id || twin.checkpoint !== checkpoint || deltaBases !== undefined) return false;
-			if (writes.length > 0 && twin.writes !== writes) return false;
+			if (!slot.sharesWrites(twin)) return false;
 		}
 		return true;
 	}
@@ -141,12 +142,26 @@ export class Namespace {
 export class Slot {
 	readonly id: string;
 	checkpoint: KeptCheckpoint | undefined;
-	writes: WriteList = NO_WRITES;
+	/** A list of one is not worth its room. */
+	#writes: WriteList | KeptWrite = NO_WRITES;
 	/** By channel. */
 	deltaBases: Map<string, KeptBytes> | undefined;
 
 	constructor(id: string) {
 		this.id = id;
+	}
+
+	get writes(): WriteList {
+		return this.#writes instanceof KeptWrite ? [this.#writes] : this.#writes;
+	}
+
+	set writes(list: WriteList) {
+		this.#writes = list.length === 1 ? (list[0] as KeptWrite) : list;
+	}
+
+	/** Whether another slot still has the writes that were copied from here or to here, or this one has none. */
+	sharesWrites(other: Slot): boolean {
+		return this.writes.length === 0 || this.#writes === other.#writes;
 	}
 
 	setDeltaBase(channel: string, data: KeptBytes): void {
