@@ -25,6 +25,51 @@ export function readBytes(kept: KeptBytes): Uint8Array {
 	return bytes;
 }
 
+/** Beyond this share of their length, changes are not worth their while. */
+const MOST_CHANGES = 1 / 4;
+/** Changes that are further apart than a character can say are not noted. */
+const FURTHEST = 0xff;
+const scratch = new Uint8Array(MOST_AS_TEXT);
+
+/**
+ * Where and how bytes differ from others of the same length, two characters for each: how far it is from the place before,
+ * and what is there instead. Nothing if they differ too much for that.
+ */
+export function findChanges(text: string, bytes: Uint8Array): string | undefined {
+	if (latin1Slice === undefined || text.length !== bytes.length) return undefined;
+	const most = 2 * Math.floor(bytes.length * MOST_CHANGES);
+	let [length, last] = [0, 0];
+	for (let i = 0; i < bytes.length; i++) {
+		if (text.charCodeAt(i) === bytes[i]) continue;
+		if (length === most || i - last > FURTHEST) return undefined;
+		scratch[length++] = i - last;
+		scratch[length++] = bytes[i] as number;
+		last = i;
+	}
+	return latin1Slice.call(scratch, 0, length);
+}
+
+/** The bytes that differ so from the others. */
+export function readChanged(text: string, changes: string): Uint8Array {
+	const bytes = readBytes(text);
+	applyChanges(bytes, changes);
+	return bytes;
+}
+
+/** The same as text. */
+export function changedText(text: string, changes: string): string {
+	latin1Write?.call(scratch, text, 0, text.length);
+	applyChanges(scratch, changes);
+	return latin1Slice?.call(scratch, 0, text.length) as string;
+}
+
+function applyChanges(bytes: Uint8Array, changes: string): void {
+	for (let i = 0, at = 0; i < changes.length; i += 2) {
+		at += changes.charCodeAt(i);
+		bytes[at] = changes.charCodeAt(i + 1);
+	}
+}
+
 /** Text that was put together holds on to all its parts until somebody looks at its characters: this does. */
 export function keepText(text: string): string {
 	return Number.isNaN(text.charCodeAt(0)) ? "" : text;

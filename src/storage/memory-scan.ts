@@ -66,9 +66,11 @@ class Filter {
 		this.#ifStartsWith = contains?.ifStartsWith;
 	}
 
-	matches({ source, step, head }: KeptCheckpoint): boolean {
-		if (this.#source !== undefined && this.#source !== source) return false;
-		if (this.#step !== undefined && this.#step !== step) return false;
+	matches(checkpoint: KeptCheckpoint): boolean {
+		if (this.#source !== undefined && this.#source !== checkpoint.source) return false;
+		if (this.#step !== undefined && this.#step !== checkpoint.step) return false;
+		if (this.#pieces.length === 0) return true;
+		const { head } = checkpoint;
 		if (this.#ifStartsWith !== undefined && !startsWith(head, this.#ifStartsWith)) return true;
 		return this.#pieces.every((piece) => mayContain(head, piece));
 	}

@@ -298,7 +298,7 @@ export class MemoryStorage implements Storage {
 		if (replacement.kind === "checkpoint") {
 			const { checkpoint } = slot;
 			if (checkpoint === undefined || !areSame(checkpoint.head, from)) return false;
-			slot.checkpoint = new KeptCheckpoint(checkpoint, checkpoint.parentId, to);
+			slot.checkpoint = new KeptCheckpoint(checkpoint, checkpoint.parentId, to, undefined);
 		} else if (replacement.kind === "write") {
 			const write = findWrite(slot.writes, replacement.key);
 			if (write === undefined || typeof write.value === "number" || !areSame(write.value, from)) return false;
@@ -367,7 +367,7 @@ function putCheckpoint(thread: MemoryThread, row: CheckpointRow): boolean {
 	const slot = namespace.open(row.id);
 	const replaced = slot.checkpoint;
 	const { parentId } = replaced ?? row;
-	namespace.setCheckpoint(slot, new KeptCheckpoint(row, parentId, keepBytes(row.head)));
+	namespace.putCheckpoint(slot, row, parentId, row.head);
 	return replaced !== undefined;
 }
 
@@ -413,7 +413,7 @@ function countSlot(count: RowCount, slot: Slot): void {
 function countCheckpoint(count: RowCount, { checkpoint }: Slot): void {
 	if (checkpoint === undefined) return;
 	count.checkpoints++;
-	count.bytes += checkpoint.head.length;
+	count.bytes += checkpoint.headLength;
 }
 
 function countWrites(count: RowCount, writes: readonly KeptWrite[]): void {

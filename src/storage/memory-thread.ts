@@ -1,5 +1,5 @@
 import { compareIds } from "./compare-ids.ts";
-import { type KeptBytes, readBytes } from "./kept-bytes.ts";
+import { changedText, findChanges, type KeptBytes, keepBytes, readBytes, readChanged } from "./kept-bytes.ts";
 import { KeptWrite, NO_WRITES, type WriteList } from "./memory-writes.ts";
 import { copyList, findIn, insertAt, lowerBound, removeAt } from "./sorted-list.ts";
 import type { CheckpointRow, DeltaBaseRow, FoundCheckpoint, ThreadRow, WriteRow } from "./storage.ts";
@@ -49,6 +49,8 @@ export class Namespace {
 	slots: Slot[] = [];
 	/** How many slots have one. */
 	checkpoints = 0;
+	/** The last head that was kept as it is. Those that follow differ from it in a few numbers, as a rule. */
+	#pattern: string | undefined;
 
 	constructor(thread: MemoryThread, name: string) {
 		this.thread = thread;
@@ -76,6 +78,15 @@ export class Namespace {
 
 	newest(): Slot | undefined {
 		return this.slots.findLast(({ checkpoint }) => checkpoint !== undefined);
+	}
+
+	/** Puts a checkpoint into a slot. */
+	putCheckpoint(slot: Slot, row: CheckpointLabels, parentId: string | undefined, head: Uint8Array): void {
+		const changes = this.#pattern === undefined ? undefined : findChanges(this.#pattern, head);
+		const kept = changes ?? keepBytes(head);
+		if (changes === undefined && typeof kept === "string") this.#pattern = kept;
+		const pattern = changes === undefined ? undefined : this.#pattern;
+		this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, kept, pattern));
 	}
 
 	setCheckpoint(slot: Slot, checkpoint: KeptCheckpoint): void {
@@ -118,8 +129,10 @@ export class Namespace {
 	/** The checkpoint of a slot that has one. */
 	read(slot: Slot): FoundCheckpoint {
 		const { id: threadId, stamp } = this.thread;
-		const { parentId, runId, source, step, head } = slot.checkpoint as KeptCheckpoint;
-		return { threadId, ns: this.name, id: slot.id, parentId, runId, source, step, head: readBytes(head), stamp };
+		const checkpoint = slot.checkpoint as KeptCheckpoint;
+		const { parentId, runId, source, step } = checkpoint;
+		const head = checkpoint.readHead();
+		return { threadId, ns: this.name, id: slot.id, parentId, runId, source, step, head, stamp };
 	}
 
 	readWrites(slot: Slot): WriteRow[] {
@@ -186,18 +199,38 @@ export class KeptCheckpoint {
 	readonly runId: string | undefined;
 	readonly source: string | undefined;
 	readonly step: number | undefined;
-	readonly head: KeptBytes;
+	/** The head, or how it differs from the pattern, if there is one. */
+	readonly #head: KeptBytes;
+	readonly #pattern: string | undefined;
 
-	constructor({ runId, source, step }: CheckpointLabels, parentId: string | undefined, head: KeptBytes) {
+	constructor(
+		{ runId, source, step }: CheckpointLabels,
+		parentId: string | undefined,
+		head: KeptBytes,
+		pattern: string | undefined,
+	) {
 		this.parentId = parentId;
 		this.runId = runId;
 		this.source = source;
 		this.step = step;
-		this.head = head;
+		this.#head = head;
+		this.#pattern = pattern;
+	}
+
+	get head(): KeptBytes {
+		return this.#pattern === undefined ? this.#head : changedText(this.#pattern, this.#head as string);
+	}
+
+	get headLength(): number {
+		return (this.#pattern ?? this.#head).length;
+	}
+
+	readHead(): Uint8Array {
+		return this.#pattern === undefined ? readBytes(this.#head) : readChanged(this.#pattern, this.#head as string);
 	}
 
 	withParent(parentId: string | undefined): KeptCheckpoint {
-		return parentId === this.parentId ? this : new KeptCheckpoint(this, parentId, this.head);
+		return parentId === this.parentId ? this : new KeptCheckpoint(this, parentId, this.#head, this.#pattern);
 	}
 }
 
