@@ -2,7 +2,7 @@ import { median } from "./measure.ts";
 import type { Sample } from "./runner.ts";
 import type { Backend, MeasureInfo, Side, Workload } from "./workload.ts";
 
-/** One measure of one workload on one backend. Times in milliseconds, sizes in bytes, each the median of the rounds. */
+/** One measure of one workload on one backend. Times in milliseconds, sizes in bytes; all are medians of the rounds. */
 export interface Row {
 	readonly workload: string;
 	readonly measure: string;
@@ -57,11 +57,25 @@ class Medians {
 	}
 
 	get(workload: string, side: Side, backend: Backend, measure: string): number | undefined {
-		const values = this.#samples
-			.filter((sample) => sample.workload === workload && sample.side === side && sample.backend === backend)
-			.map(({ measures }) => measures[measure])
-			.filter((value) => value !== undefined);
+		const values = [...this.#byRound(workload, side, backend, measure).values()];
 		return values.length === 0 ? undefined : median(values);
+	}
+
+	/** Official ÷ ours. Both sides of a round ran at the same time, and are compared before rounds are. */
+	ratio(workload: string, backend: Backend, measure: string): number {
+		const official = this.#byRound(workload, "official", backend, measure);
+		const ours = this.#byRound(workload, "ours", backend, measure);
+		return median([...ours].map(([round, value]) => (official.get(round) as number) / value));
+	}
+
+	#byRound(workload: string, side: Side, backend: Backend, measure: string): Map<number, number> {
+		const values = new Map<number, number>();
+		for (const sample of this.#samples) {
+			const value = sample.measures[measure];
+			const isIt = sample.workload === workload && sample.side === side && sample.backend === backend;
+			if (isIt && value !== undefined) values.set(sample.round, value);
+		}
+		return values;
 	}
 }
 
@@ -90,8 +104,9 @@ function compare(workload: Workload, medians: Medians): Row[] {
 		const ours = medians.get(workload.name, "ours", backend, measure);
 		const official = medians.get(workload.name, "official", backend, measure);
 		if (ours === undefined || official === undefined) return undefined;
+		const ratio = medians.ratio(workload.name, backend, measure);
 		const least = target?.[backend] ?? 1;
-		return { workload: workload.name, measure, title, backend, ours, official, ratio: official / ours, target: least };
+		return { workload: workload.name, measure, title, backend, ours, official, ratio, target: least };
 	});
 }
 
