@@ -92,7 +92,7 @@ export function newestId(session: SqliteSession, thread: SqlThread, ns: string):
 /** The newest checkpoint of a thread, if this connection has added it and nobody has changed anything since. */
 export function findFreshHead(session: SqliteSession, thread: SqlThread, ns: string): FoundCheckpoint | undefined {
 	if (ns !== "" || thread.head === null) return undefined;
-	const fresh = session.findFresh(thread.pk, ns, thread.head);
+	const fresh = session.findFresh(thread, ns, thread.head);
 	if (fresh === undefined) return undefined;
 	const { threadId, id, parentId, runId, source, step } = fresh.row;
 	session.recent.set(id, { thread, ns, writes: fresh.writes, runId, pending: fresh.pending ?? null });
@@ -183,7 +183,6 @@ export function addCheckpoint(
 	countIn(session, thread, { pk, ns, id, parent, fork });
 	return {
 		pk,
-		thread: thread.pk,
 		row: { threadId, ns, id, parentId, runId, source, step },
 		head: keepBytes(head),
 		runId,

@@ -85,10 +85,10 @@ export class SqliteConnection {
 	 * @param alone does the same by a single statement, which needs no transaction if there are no others; or does nothing
 	 * at all, and answers nothing
 	 */
-	async change<T>(work: Work<T>, canWait = false, alone?: Work<T | undefined>): Promise<T> {
-		this.checkWritable();
-		if (this.#db?.inTransaction) return this.read(work);
+	change<T>(work: Work<T>, canWait = false, alone?: Work<T | undefined>): Promise<T> {
+		if (this.#isInTheirs()) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
+			this.checkWritable();
 			const done = resolve as (result: unknown) => void;
 			this.#waiting.push({ work, alone, since: performance.now(), resolve: done, reject });
 			this.#patient = canWait ? this.#patient + 1 : 0;
@@ -204,7 +204,7 @@ export class SqliteConnection {
 	#alone([change, ...others]: readonly Change[]): unknown[] | undefined {
 		if (change?.alone === undefined || others.length > 0) return undefined;
 		const session = this.#ready();
-		const result = session.db.inTransaction ? undefined : change.alone(session);
+		const result = this.#isInTheirs() ? undefined : change.alone(session);
 		return result === undefined ? undefined : [result];
 	}
 
@@ -218,7 +218,7 @@ export class SqliteConnection {
 	#inTransaction<T>(work: Work<T>, begin: "begin" | "beginRead"): T {
 		const session = this.#ready();
 		const { sql, db } = session;
-		if (db.inTransaction) return db.transaction(() => work(session))();
+		if (this.#isInTheirs()) return db.transaction(() => work(session))();
 		sql[begin].run();
 		try {
 			const result = work(session);
@@ -230,6 +230,11 @@ export class SqliteConnection {
 			if (db.open && db.inTransaction) sql.rollback.run();
 			throw error;
 		}
+	}
+
+	/** Whether the application has a transaction open, on a database that it shares with us: ours never outlast a call. */
+	#isInTheirs(): boolean {
+		return this.#source.isShared && this.#db?.inTransaction === true;
 	}
 
 	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {

@@ -24,7 +24,7 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
 	const [first] = writes;
 	if (first === undefined) return new Set();
 	const { ns, id, taskId } = first;
-	const place = session.findFresh(thread.pk, ns, id) ?? findWritesPlace(session, thread, ns, id);
+	const place = session.findFresh(thread, ns, id) ?? findWritesPlace(session, thread, ns, id);
 	if (place?.pending === undefined) {
 		const known = place?.tasks === undefined ? findTask(session, thread, first) : (place.tasks.get(taskId) ?? []);
 		const { added, dropped } = settle(writes, known);
@@ -42,7 +42,7 @@ export function putWrites(session: SqliteSession, thread: SqlThread, writes: rea
  */
 export function putWritesAlone(session: SqliteSession, thread: SqlThread, writes: readonly NewWrite[]): boolean {
 	const { ns, id, taskId } = writes[0] as NewWrite;
-	const place = session.findFresh(thread.pk, ns, id);
+	const place = session.findFresh(thread, ns, id);
 	if (place?.pending === undefined) return false;
 	const { after } = addToPending(place.pending, taskId, writes);
 	const packed = packWrites(after, place.runId);

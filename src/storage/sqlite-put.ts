@@ -38,7 +38,7 @@ function store(session: SqliteSession, batch: PutBatch, found: SqlThread | undef
 	const replaced = checkpoint !== undefined && added === undefined;
 	if (replaced) {
 		replaceCheckpoint(session, thread, checkpoint);
-		session.forgetCheckpoint(checkpoint.id);
+		session.forgetCheckpoint(thread, checkpoint.ns, checkpoint.id);
 		thread.stamp = fresh;
 	}
 	if (checkpoint !== undefined) thread.updated_at = now;

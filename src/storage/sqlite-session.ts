@@ -23,8 +23,7 @@ export class SqliteSession {
 	readonly recent = new RecentCheckpoints();
 	readonly #isShared: boolean;
 	/** What this connection stored last, and nobody else has changed since. */
-	readonly #threads: Lru<string, SqlThread>;
-	readonly #checkpoints: Lru<string, FreshCheckpoint>;
+	readonly #threads: Lru<string, KnownThread>;
 	#version: unknown;
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
@@ -41,7 +40,6 @@ export class SqliteSession {
 		this.sql = statementsOn(db);
 		this.#isShared = isShared;
 		this.#threads = new Lru(bytes);
-		this.#checkpoints = new Lru(bytes);
 		// As a number, not as a row.
 		this.sql.getDataVersion.pluck();
 		this.#version = this.#readVersion();
@@ -51,12 +49,12 @@ export class SqliteSession {
 	findKnown(threadId: string): SqlThread | undefined {
 		if (this.#threads.weight === 0) return undefined;
 		this.refresh();
-		return this.#threads.peek(threadId);
+		return this.peekKnown(threadId);
 	}
 
 	/** The same, though somebody may have: for use where that shows. */
 	peekKnown(threadId: string): SqlThread | undefined {
-		return this.#threads.peek(threadId);
+		return this.#threads.peek(threadId)?.thread;
 	}
 
 	/** Forgets what was stored or read, if somebody else has changed anything since. */
@@ -75,28 +73,28 @@ export class SqliteSession {
 	remember(thread: SqlThread, checkpoint: FreshCheckpoint | undefined): void {
 		this.recent.clear();
 		if (this.#isShared) return;
-		if (this.#threads.peek(thread.thread_id) !== thread) this.#threads.set(thread.thread_id, thread, REMEMBERED_BYTES);
-		if (checkpoint?.writes !== NO_WRITES || checkpoint.head.length > MOST_HEAD_BYTES) return;
-		this.#checkpoints.set(checkpoint.row.id, checkpoint, REMEMBERED_BYTES);
-		// Its parent is not the newest any more, and nobody is likely to ask for it.
-		if (checkpoint.row.parentId !== undefined) this.#checkpoints.delete(checkpoint.row.parentId);
+		let known = this.#threads.peek(thread.thread_id);
+		if (known?.thread !== thread) {
+			known = new KnownThread(thread);
+			this.#threads.set(thread.thread_id, known, REMEMBERED_BYTES);
+		}
+		if (checkpoint?.writes === NO_WRITES && checkpoint.head.length <= MOST_HEAD_BYTES) known.add(checkpoint);
 	}
 
 	/** To be called when a checkpoint was put in the place of another. */
-	forgetCheckpoint(id: string): void {
-		this.#checkpoints.delete(id);
+	forgetCheckpoint({ thread_id }: SqlThread, ns: string, id: string): void {
+		this.#threads.peek(thread_id)?.drop(ns, id);
 	}
 
-	/** The checkpoint with this key, if this connection has added it. For use after {@link findKnown}. */
-	findFresh(thread: number, ns: string, id: string): FreshCheckpoint | undefined {
-		const found = this.#checkpoints.peek(id);
-		return found?.thread === thread && found.row.ns === ns ? found : undefined;
+	/** The checkpoint with this key, if this connection has added it. For use with a thread of {@link findKnown}. */
+	findFresh(thread: SqlThread, ns: string, id: string): FreshCheckpoint | undefined {
+		const known = this.#threads.peek(thread.thread_id);
+		return known?.thread === thread ? known.find(ns, id) : undefined;
 	}
 
 	/** To be called when threads or writes are changed in another way than by adding to them, or changes are undone. */
 	forget(): void {
 		this.#threads.clear();
-		this.#checkpoints.clear();
 		this.recent.clear();
 	}
 
@@ -110,6 +108,35 @@ export class SqliteSession {
 	}
 }
 
+/** A thread, and the checkpoints that were added to it last. */
+class KnownThread {
+	readonly thread: SqlThread;
+	#root: FreshCheckpoint | undefined;
+	/** Of a subgraph, one of which runs at a time as a rule. */
+	#inner: FreshCheckpoint | undefined;
+
+	constructor(thread: SqlThread) {
+		this.thread = thread;
+	}
+
+	/** Nobody is likely to ask for the one that was the newest before. */
+	add(checkpoint: FreshCheckpoint): void {
+		if (checkpoint.row.ns === "") this.#root = checkpoint;
+		else this.#inner = checkpoint;
+	}
+
+	find(ns: string, id: string): FreshCheckpoint | undefined {
+		const found = ns === "" ? this.#root : this.#inner;
+		return found?.row.id === id && found.row.ns === ns ? found : undefined;
+	}
+
+	drop(ns: string, id: string): void {
+		if (this.find(ns, id) === undefined) return;
+		if (ns === "") this.#root = undefined;
+		else this.#inner = undefined;
+	}
+}
+
 /** Thrown where something turns out not to be as it was remembered. It is forgotten, and the same done again. */
 export class Outdated extends Error {
 	constructor(options: ErrorOptions = {}) {
@@ -120,7 +147,6 @@ export class Outdated extends Error {
 /** A checkpoint that this connection has added, with all writes that it has. */
 export interface FreshCheckpoint {
 	readonly pk: number;
-	readonly thread: number;
 	readonly row: Omit<CheckpointRow, "head">;
 	/** As text, which holds on to no more memory than it needs. */
 	readonly head: KeptBytes;

@@ -94,8 +94,7 @@ export function saveThread(session: SqliteSession, thread: SqlThread): void {
 /** What the sum of a row must be. */
 export function sumOfThreadRow(thread: SqlThread): number {
 	const { pk, thread_id, family, stamp, created_at, updated_at, checkpoints, head, keys, forks, loose } = thread;
-	const totals = [checkpoints, keys, forks, loose];
-	return sumOf("thread", pk, thread_id, family, stamp, created_at, updated_at, head, ...totals);
+	return sumOf("thread", pk, thread_id, family, stamp, created_at, updated_at, head, checkpoints, keys, forks, loose);
 }
 
 export function hashOf(threadId: string): number {

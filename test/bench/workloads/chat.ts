@@ -18,7 +18,10 @@ const SAMPLE = 32;
 const SAMPLED_FROM = 4000;
 
 /** Savers that are filled alike, by length, where one takes little more than what is measured besides. */
-const ALIKE = new Map([[250, 8]]);
+const ALIKE = new Map([
+	[250, 8],
+	[1000, 2],
+]);
 
 /** How many messages there are before the step, and how many steps it stands for. */
 interface Stop {
