@@ -62,6 +62,18 @@ export class Lru<K, V> {
 		this.#budget?.add(weight);
 	}
 
+	/** Like {@link set}, but does not count as use of what is there. */
+	replace(key: K, value: V, weight: number): void {
+		const entry = this.#entries.get(key);
+		if (entry === undefined || weight > this.#limit) return this.set(key, value, weight);
+		const more = weight - entry.weight;
+		entry.value = value;
+		entry.weight = weight;
+		this.#weight += more;
+		while (this.#weight > this.#limit) this.forgetOldest();
+		this.#budget?.add(more);
+	}
+
 	forgetOldest(): void {
 		for (const oldest of this.#entries.keys()) return this.delete(oldest);
 	}

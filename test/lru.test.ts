@@ -31,6 +31,38 @@ describe("Lru", () => {
 		expect(held(lru, "abcd")).toEqual(["new", "c", "d"]);
 	});
 
+	it("forgets what was replaced since as if it had not been", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.replace("a", "new", 1);
+		expect(held(lru, "abc")).toEqual(["new", "b", "c"]);
+		lru.replace("a", "newer", 1);
+		lru.set("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["b", "c", "d"]);
+	});
+
+	it("weighs what was replaced, and forgets as many as it must for it", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.replace("c", "new", 2);
+		expect([held(lru, "abc"), lru.weight]).toEqual([["b", "new"], 3]);
+		lru.replace("c", "light", 1);
+		expect(lru.weight).toBe(2);
+		lru.replace("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["b", "light", "d"]);
+		lru.replace("b", "too heavy", 4);
+		expect([held(lru, "abcd"), lru.weight]).toEqual([["light", "d"], 2]);
+	});
+
+	it("tells what it shares its limit with when something is replaced", () => {
+		const budget = new Budget(5);
+		const [first, second] = [new Lru<string, string>(budget), new Lru<string, string>(budget)];
+		first.set("a", "a", 2);
+		second.set("b", "b", 2);
+		second.replace("b", "new", 4);
+		expect([held(first, "a"), held(second, "b")]).toEqual([["a"], []]);
+		second.set("c", "c", 3);
+		expect([held(first, "a"), held(second, "c")]).toEqual([["a"], ["c"]]);
+	});
+
 	it("forgets as many as it must for a heavy one", () => {
 		const lru = filled(["a", "b", "c"]);
 		lru.set("d", "d", 2);
@@ -80,7 +112,11 @@ describe("Lru", () => {
 	});
 
 	it("is, after any calls, what a list with the newest last would be", () => {
-		const call = fc.record({ do: fc.constantFrom("get", "set", "delete", "clear"), key: fc.nat(6), weight: fc.nat(6) });
+		const call = fc.record({
+			do: fc.constantFrom("get", "set", "replace", "delete", "clear"),
+			key: fc.nat(6),
+			weight: fc.nat(6),
+		});
 		const calls = fc.array(fc.oneof({ weight: 9, arbitrary: call.filter((one) => one.do !== "clear") }, call), {
 			maxLength: 80,
 		});
@@ -97,6 +133,12 @@ describe("Lru", () => {
 					} else if (kind === "set") {
 						lru.set(key, `${n}`, weight);
 						model = weight > limit ? others : [...others, { key, value: `${n}`, weight }];
+						while (total(model) > limit) model.shift();
+					} else if (kind === "replace") {
+						lru.replace(key, `${n}`, weight);
+						const entry = { key, value: `${n}`, weight };
+						if (weight > limit) model = others;
+						else model = known === undefined ? [...others, entry] : model.map((one) => (one === known ? entry : one));
 						while (total(model) > limit) model.shift();
 					} else if (kind === "delete") {
 						lru.delete(key);
@@ -140,7 +182,7 @@ describe("Lrus that share a budget", () => {
 	it("never weigh more than it together, after any calls", () => {
 		const call = fc.record({
 			map: fc.nat(2),
-			do: fc.constantFrom("get", "set", "set", "set", "delete", "clear"),
+			do: fc.constantFrom("get", "set", "set", "set", "replace", "replace", "delete", "clear"),
 			key: fc.nat(6),
 			weight: fc.nat(12),
 		});
@@ -149,7 +191,7 @@ describe("Lrus that share a budget", () => {
 				const maps = share(limit, 3);
 				for (const { map, do: kind, key, weight } of steps) {
 					const lru = maps[map] as Lru<number, string>;
-					if (kind === "set") lru.set(key, "value", weight);
+					if (kind === "set" || kind === "replace") lru[kind](key, "value", weight);
 					else if (kind === "clear") lru.clear();
 					else lru[kind as "get" | "delete"](key);
 					expect(total(maps)).toBeLessThanOrEqual(limit);

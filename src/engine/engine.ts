@@ -35,6 +35,14 @@ export interface WrittenBlob {
 	readonly blob: Blob;
 }
 
+/** The checkpoint that was put last in a thread, with what it weighs. */
+interface NewestView {
+	readonly ns: string;
+	readonly id: string;
+	readonly view: View;
+	readonly weight: number;
+}
+
 /** Something known of a checkpoint in this thread and namespace. */
 interface Placed<T> {
 	readonly threadId: string;
@@ -52,6 +60,8 @@ export class Engine {
 	readonly links: LinkCache;
 	/** By checkpoint id alone, which hardly ever is that of two checkpoints: then the one seen last is known. */
 	readonly #views: Lru<string, Placed<View>>;
+	/** By thread: with each put another takes its place, which is quicker than to take one id out and put another in. */
+	readonly #newest: Lru<string, NewestView>;
 	readonly #written: Lru<string, Placed<readonly WrittenBlob[]>>;
 	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
 	readonly #lastSeen: Lru<string, string>;
@@ -65,6 +75,7 @@ export class Engine {
 		this.blobs = new Blobs(storage, budget);
 		this.links = new LinkCache(budget);
 		this.#views = new Lru(budget);
+		this.#newest = new Lru(budget);
 		this.#written = new Lru(budget);
 		this.#lastSeen = new Lru(budget);
 		this.#empty = new Lru(budget);
@@ -133,7 +144,12 @@ export class Engine {
 
 	/** The checkpoint as this process saw it last. */
 	peekView(key: CheckpointKey): View | undefined {
-		return at(this.#views.peek(key.id), key.threadId, key.ns);
+		return this.#peekNewest(key)?.view ?? at(this.#views.peek(key.id), key.threadId, key.ns);
+	}
+
+	#peekNewest({ threadId, ns, id }: CheckpointKey): NewestView | undefined {
+		const newest = this.#newest.peek(threadId);
+		return newest !== undefined && newest.id === id && newest.ns === ns ? newest : undefined;
 	}
 
 	async loadView(key: CheckpointKey): Promise<View | undefined> {
@@ -141,15 +157,40 @@ export class Engine {
 		return row && { head: unpackRow(row), stamp: row.stamp };
 	}
 
-	/** @param bytes size of the row that the view was parsed from */
+	/**
+	 * Keeps a checkpoint that was read.
+	 *
+	 * @param bytes size of the row that the view was parsed from
+	 */
 	keepView(key: CheckpointKey, view: View, bytes: number): void {
 		const { threadId, ns, id } = key;
-		this.#views.set(id, { threadId, ns, content: view }, bytes + VIEW_BYTES);
-		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, NAMESPACE_BYTES);
+		const weight = bytes + VIEW_BYTES;
+		if (this.#peekNewest(key) !== undefined) this.#newest.replace(threadId, { ns, id, view, weight }, weight);
+		else this.#views.set(id, { threadId, ns, content: view }, weight);
+		this.#noteSeen(key);
 	}
 
+	/** Keeps a checkpoint that was put. The next one most likely builds on it, and not on its parent. */
+	keepNewest(key: CheckpointKey, parentId: string | undefined, view: View, bytes: number): void {
+		const { threadId, ns, id } = key;
+		const weight = bytes + VIEW_BYTES;
+		const before = this.#newest.peek(threadId);
+		if (before !== undefined && (before.id !== parentId || before.ns !== ns))
+			this.#views.set(before.id, { threadId, ns: before.ns, content: before.view }, before.weight);
+		this.#newest.replace(threadId, { ns, id, view, weight }, weight);
+		if (parentId !== undefined && at(this.#views.peek(parentId), threadId, ns) !== undefined)
+			this.#views.delete(parentId);
+		this.#noteSeen(key);
+	}
+
+	/** To be called before a checkpoint is kept that was put in the place of another. */
 	forgetView(key: CheckpointKey): void {
-		if (this.peekView(key) !== undefined) this.#views.delete(key.id);
+		if (this.#peekNewest(key) !== undefined) this.#newest.delete(key.threadId);
+		if (at(this.#views.peek(key.id), key.threadId, key.ns) !== undefined) this.#views.delete(key.id);
+	}
+
+	#noteSeen({ threadId, ns, id }: CheckpointKey): void {
+		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, NAMESPACE_BYTES);
 	}
 
 	/** Keeps what was written at a checkpoint: the next one may hold the very same. */
@@ -193,6 +234,7 @@ export class Engine {
 	/** Forgets everything that was read. */
 	clearCaches(): void {
 		this.#views.clear();
+		this.#newest.clear();
 		this.#written.clear();
 		this.links.clear();
 		this.#lastSeen.clear();

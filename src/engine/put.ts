@@ -106,9 +106,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		if (stored?.replaced) engine.links.forget(threadId);
 		else engine.links.change(threadId, ns, [id, parentId]);
 		if (stored !== undefined) {
-			engine.keepView(key, { head, stamp: stored.stamp }, packed.length);
-			// The next put most likely builds on this one, not on its parent.
-			if (parentId !== undefined && parentId !== key.id) engine.forgetView(baseKey);
+			if (stored.replaced) engine.forgetView(key);
+			engine.keepNewest(key, parentId, { head, stamp: stored.stamp }, packed.length);
 			engine.forgetWritten(baseKey);
 			rememberBlobs(engine, placed, base);
 			if (stored.replaced) await collectFamily(engine, stored.family);

@@ -42,6 +42,10 @@ export class MemoryThread {
 	}
 }
 
+/** The steps of a graph take turns, and each kind of them has a length of its own. */
+const MOST_PATTERNS = 4;
+const NO_PATTERNS: readonly string[] = [];
+
 export class Namespace {
 	readonly thread: MemoryThread;
 	readonly name: string;
@@ -49,8 +53,8 @@ export class Namespace {
 	slots: Slot[] = [];
 	/** How many slots have one. */
 	checkpoints = 0;
-	/** The last head that was kept as it is. Those that follow differ from it in a few numbers, as a rule. */
-	#pattern: string | undefined;
+	/** Heads that were kept as they are, the last of each length: most that follow differ from one in a few numbers. */
+	#patterns = NO_PATTERNS;
 
 	constructor(thread: MemoryThread, name: string) {
 		this.thread = thread;
@@ -82,11 +86,14 @@ export class Namespace {
 
 	/** Puts a checkpoint into a slot. */
 	putCheckpoint(slot: Slot, row: CheckpointLabels, parentId: string | undefined, head: Uint8Array): void {
-		const changes = this.#pattern === undefined ? undefined : findChanges(this.#pattern, head);
-		const kept = changes ?? keepBytes(head);
-		if (changes === undefined && typeof kept === "string") this.#pattern = kept;
-		const pattern = changes === undefined ? undefined : this.#pattern;
-		this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, kept, pattern));
+		const pattern = this.#patterns.find(({ length }) => length === head.length);
+		const changes = pattern === undefined ? undefined : findChanges(pattern, head);
+		if (changes !== undefined) return this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, changes, pattern));
+		const kept = keepBytes(head);
+		this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, kept, undefined));
+		if (typeof kept !== "string") return;
+		const others = this.#patterns.filter((other) => other !== pattern);
+		this.#patterns = [kept, ...others.slice(0, MOST_PATTERNS - 1)];
 	}
 
 	setCheckpoint(slot: Slot, checkpoint: KeptCheckpoint): void {
