@@ -56,8 +56,9 @@ const warmedUp: unknown[] = [];
  * Fills a fresh saver and reads from it. To what the two measured comes `bytes`: what the content takes on disk once
  * the saver is closed, or in memory while it is open.
  *
- * @param alike how many savers are filled in memory, of which the first is measured: what V8 takes for the same objects
- * differs by a few hundred kilobytes, so that one of them does not tell what a small content takes
+ * @param alike how many savers are filled in memory. The first is measured, before anybody looks at memory: with all garbage
+ * goes compiled code, and what follows is slower. What the others take together tells more than one of them would: what V8
+ * takes for the same objects differs by a few hundred kilobytes
  */
 export async function measureOn(
 	stage: Stage,
@@ -65,18 +66,27 @@ export async function measureOn(
 	read: (saver: Saver) => Promise<Measures>,
 	alike = 1,
 ): Promise<Measures> {
-	const look = stage.isWarmUp || stage.backend !== "memory" ? async () => 0 : heldBytes;
-	const before = await look();
+	const measuresBytes = stage.backend === "memory" && !stage.isWarmUp;
+	const isLookedAtApart = measuresBytes && alike > 1;
+	const look = measuresBytes ? heldBytes : async () => 0;
+	const before = isLookedAtApart ? 0 : await look();
 	const { saver, close } = stage.backend === "postgres" ? await openPostgres(stage) : openSaver(stage);
 	const filled = await fill(saver);
 	if (stage.isWarmUp) warmedUp[0] = [saver, fill, read];
-	const others =
-		stage.backend !== "memory" || stage.isWarmUp ? [] : Array.from({ length: alike - 1 }, () => openSaver(stage));
-	for (const other of others) await fill(other.saver);
-	const held = ((await look()) - before) / (1 + others.length);
+	const held = isLookedAtApart ? 0 : (await look()) - before;
 	const found = await read(saver);
-	for (const other of others) await other.close();
 	await close();
 	if (stage.backend === "postgres") return { ...filled, ...found, bytes: await takePostgresBytes(stage) };
+	if (isLookedAtApart) return { ...filled, ...found, bytes: await fillAndWeigh(stage, fill, alike - 1) };
 	return { ...filled, ...found, bytes: stage.backend === "memory" ? held : diskBytes(stage) };
+}
+
+/** What each of some savers holds once it is filled. */
+async function fillAndWeigh(stage: Stage, fill: (saver: Saver) => Promise<Measures>, count: number): Promise<number> {
+	const before = await heldBytes();
+	const savers = Array.from({ length: count }, () => openSaver(stage));
+	for (const { saver } of savers) await fill(saver);
+	const held = (await heldBytes()) - before;
+	for (const { close } of savers) await close();
+	return held / count;
 }
