@@ -20,7 +20,7 @@ const SAMPLED_FROM = 4000;
 /** Savers that are filled alike, by length, where one takes little more than what is measured besides. */
 const ALIKE = new Map([
 	[250, 8],
-	[1000, 2],
+	[1000, 4],
 ]);
 
 /** How many messages there are before the step, and how many steps it stands for. */
