@@ -1,6 +1,6 @@
 /** Objects and what they held: `object, keys, values...`, or `array, length, elements...`, one after the other. */
 export type Held = readonly unknown[];
-export type Keys = readonly string[] | number;
+type Keys = readonly string[] | number;
 
 /**
  * The same without the objects and values themselves: in their place stands where each is in a list of all that differ.
@@ -11,7 +11,7 @@ export type Shape = readonly (number | Keys)[];
 /** The place of the member itself, which is in no list. */
 const MEMBER = -1;
 
-/** Shapes that are remembered, the one used last at the end. */
+/** Shapes that are remembered, the one made last at the end. */
 const recent: Shape[] = [];
 const MOST_RECENT = 16;
 /** A larger one is a member's own, as a rule. */

@@ -367,7 +367,7 @@ function putCheckpoint(thread: MemoryThread, row: CheckpointRow): boolean {
 	const slot = namespace.open(row.id);
 	const replaced = slot.checkpoint;
 	const { parentId } = replaced ?? row;
-	namespace.putCheckpoint(slot, row, parentId, row.head);
+	namespace.putCheckpoint(slot, row, parentId);
 	return replaced !== undefined;
 }
 

@@ -85,7 +85,8 @@ export class Namespace {
 	}
 
 	/** Puts a checkpoint into a slot. */
-	putCheckpoint(slot: Slot, row: CheckpointLabels, parentId: string | undefined, head: Uint8Array): void {
+	putCheckpoint(slot: Slot, row: CheckpointRow, parentId: string | undefined): void {
+		const { head } = row;
 		const pattern = this.#patterns.find(({ length }) => length === head.length);
 		const changes = pattern === undefined ? undefined : findChanges(pattern, head);
 		if (changes !== undefined) return this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, changes, pattern));

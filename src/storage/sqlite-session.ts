@@ -9,8 +9,8 @@ import type { CheckpointKey, CheckpointRow } from "./storage.ts";
 
 /** How much is remembered of threads and checkpoints, if nothing else is asked for. */
 const DEFAULT_BYTES = 8 * 1024 * 1024;
-/** What a thread with its newest checkpoint takes at the most, about: larger ones are not remembered. */
-const REMEMBERED_BYTES = 4096;
+/** What a thread takes at the most, about, with its newest checkpoint and that of a subgraph: larger ones are not remembered. */
+const REMEMBERED_BYTES = 6144;
 const MOST_HEAD_BYTES = 2048;
 /** Rows of the largest page. */
 const MOST_RECENT = 1024;
