@@ -156,7 +156,7 @@ export function* unpackWrites(
 		const flags = reader.byte();
 		if ((flags & SAME_TASK) === 0) taskId = flags & UUID_TASK ? unpackId(reader.bytes(16)) : reader.text();
 		const generation = reader.number();
-		const idx = flags & IS_NEGATIVE ? -reader.number() : reader.number();
+		const idx = flags & IS_NEGATIVE ? 0 - reader.number() : reader.number();
 		const actor = flags & HAS_ACTOR ? reader.number() : undefined;
 		const channel = channels.text();
 		const type = flags & HAS_TYPE ? reader.text() : undefined;
