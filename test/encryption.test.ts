@@ -381,14 +381,15 @@ describe("the database file", () => {
 
 			const db = new Database(path);
 			expect(readableColumns(db)).toEqual({
-				delta_thread: [
-					...["pk", "thread_id", "hash", "family", "stamp", "created_at", "updated_at", "era"],
-					...["checkpoints", "head", "keys", "forks", "loose", "sum"],
-				],
+				delta_thread: ["pk", "thread_id", "hash", "family", "created_at", "era", "sum"],
 				delta_checkpoint: [
 					...["pk", "thread", "ns", "id", "parent", "fork", "run_id", "source", "step"],
 					// With the same of its writes that a row of their own would have.
 					...["writes", "bases", "sum", "pending"],
+				],
+				delta_key: [
+					...["thread_pk", "key_ns", "key_id", "row_pk", "stamp", "updated_at", "checkpoints", "newest"],
+					...["keys", "forks", "loose", "totals_sum"],
 				],
 				delta_blob: ["id", "family", "base", "source", "type", "sum"],
 				delta_write: [
@@ -515,6 +516,7 @@ describe("with encryption", () => {
 	it("rows that were moved are found out where they are now", async () => {
 		const { db, saver, expectWhole } = await filled({ encryption: { key } });
 		db.exec("BEGIN; UPDATE delta_checkpoint SET ns = 'child:2' WHERE ns = 'child:1'");
+		db.exec("UPDATE delta_key SET key_ns = 'child:2' WHERE key_ns = 'child:1'");
 		db.exec("UPDATE delta_base SET channel = 'log' WHERE channel = 'delta'");
 		db.exec("UPDATE delta_thread SET thread_id = 'z' WHERE thread_id = 'b'");
 		const reads = [

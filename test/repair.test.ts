@@ -134,6 +134,7 @@ for (const [name, options] of [
 		it("lists no checkpoints of all threads if one belongs to none", async () => {
 			change((db) => {
 				db.prepare("UPDATE delta_checkpoint SET thread = 99 WHERE id = ?").run(ids[1]);
+				db.prepare("UPDATE delta_key SET thread_pk = 99 WHERE key_id = ?").run(ids[1]);
 				resum(db);
 			});
 			await withSaver(async (saver) => {
@@ -158,10 +159,31 @@ for (const [name, options] of [
 			});
 		});
 
+		it.each([1, 3])("misses the row of checkpoint %i in whatever asks for it", async (n) => {
+			change((db) => db.prepare("DELETE FROM delta_checkpoint WHERE thread = 1 AND id = ?").run(ids[n]));
+			const lost = { code: "CORRUPT", place: { threadId: "hurt" } };
+			const list = async (saver: SqliteSaver, configurable: object, filter?: object) => {
+				for await (const _ of saver.list({ configurable }, { filter: filter as Record<string, unknown> }));
+			};
+			await withSaver(async (saver) => {
+				const hurt = { thread_id: "hurt" };
+				await expect(thread(saver, "hurt").read(ids[n])).rejects.toMatchObject(lost);
+				await expect(list(saver, hurt)).rejects.toMatchObject(lost);
+				await expect(list(saver, hurt, { source: "fork" })).rejects.toMatchObject(lost);
+				await expect(list(saver, {})).rejects.toMatchObject(lost);
+				await expect(saver.copyThread("hurt", "copy")).rejects.toMatchObject(lost);
+				await expect(saver.prune(["hurt"], { strategy: "keep_latest" })).rejects.toMatchObject(lost);
+				await expect(thread(saver, "hurt").write(ids[n] as string, [["n", 9]])).rejects.toMatchObject(lost);
+				expect((await saver.verify()).damage).toContainEqual(expect.objectContaining({ threadId: "hurt" }));
+				await saver.repair();
+				const rest = ids.filter((_, i) => i !== n);
+				expect(await thread(saver, "hurt").ids()).toEqual(rest.toReversed());
+				expect((await saver.verify()).damage).toEqual([]);
+			});
+		});
+
 		it("is written anew from what is sound if a page is damaged, which is kept", async () => {
-			const page = change((db) =>
-				db.prepare("SELECT pageno FROM dbstat WHERE name = 'delta_checkpoint_key'").pluck().get(),
-			);
+			const page = change((db) => db.prepare("SELECT pageno FROM dbstat WHERE name = 'delta_key'").pluck().get());
 			const bytes = readFileSync(path);
 			bytes.fill(0, ((page as number) - 1) * 4096, (page as number) * 4096);
 			writeFileSync(path, bytes);
@@ -199,7 +221,11 @@ for (const [name, options] of [
 		});
 
 		it("answers no page of threads if one may be missing there", async () => {
-			change((db) => db.exec("UPDATE delta_thread SET updated_at = updated_at - 1 WHERE thread_id = 'sound'"));
+			change((db) =>
+				db.exec(
+					"UPDATE delta_key SET updated_at = updated_at - 1 WHERE thread_pk = (SELECT pk FROM delta_thread WHERE thread_id = 'sound')",
+				),
+			);
 			await withSaver(async (saver) => {
 				await expect(saver.listThreads({ limit: 1 })).rejects.toMatchObject({ code: "CORRUPT" });
 				await saver.repair();
@@ -364,6 +390,7 @@ function rowsOf(threadId: string): unknown[] {
 		};
 		return [
 			db.prepare("SELECT * FROM delta_thread WHERE pk = ?").all(pk),
+			db.prepare("SELECT * FROM delta_key WHERE thread_pk = ?").all(pk),
 			db.prepare("SELECT * FROM delta_checkpoint WHERE thread = ?").all(pk),
 			db.prepare("SELECT * FROM delta_blob WHERE family = ?").all(family),
 		];

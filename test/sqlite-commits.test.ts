@@ -107,7 +107,7 @@ describe("commits", () => {
 		it("read nothing before", async () => {
 			const { storage, other, log } = await start();
 			await storage.put(next(4));
-			expect(log.map((sql) => sql.trim().split(" ")[0])).toEqual(["BEGIN", "INSERT", "UPDATE", "COMMIT"]);
+			expect(log.map((sql) => sql.trim().split(" ")[0])).toEqual(["BEGIN", "INSERT", "INSERT", "UPDATE", "COMMIT"]);
 			expect(await other.getThread("thread 0")).toMatchObject({ checkpoints: 4, head: "4" });
 			for (const one of [storage, other]) await one.close();
 		});
@@ -158,7 +158,7 @@ describe("commits", () => {
 			expect(await storage.put(next(5, { stamp }))).toBeUndefined();
 			await storage.put(next(6));
 			const db = new Database(path);
-			db.exec("UPDATE delta_thread SET checkpoints = checkpoints + 1, sum = sum + 1");
+			db.exec("UPDATE delta_key SET checkpoints = checkpoints + 1, totals_sum = totals_sum + 1 WHERE row_pk = 0");
 			db.close();
 			await expect(storage.put(next(7))).rejects.toMatchObject({ code: "CORRUPT" });
 			for (const one of [storage, other]) await one.close();

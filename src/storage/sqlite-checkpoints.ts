@@ -78,13 +78,13 @@ export function findLatest(session: SqliteSession, thread: SqlThread, ns: string
 export function findChildren(session: SqliteSession, thread: SqlThread, ns: string, parentId: string): SqlCheckpoint[] {
 	proveKeys(session, thread);
 	proveForks(session, thread);
-	const next = session.sql.getNext.get(thread.pk, ns, parentId) as SqlCheckpoint | undefined;
-	const isChild = next?.fork === 0 && unpackOptional(next.parent) === parentId;
-	const rows = session.sql.getForks.all(thread.pk, ns, packId(parentId));
-	return [...(isChild ? [next] : []), ...rows].map((row) => checkCheckpoint(row, thread));
+	const found = session.sql.getNext.get(thread.pk, ns, parentId);
+	const next = found === undefined ? undefined : checkCheckpoint(found, thread);
+	const forks = session.sql.getForks.all(thread.pk, ns, packId(parentId)).map((row) => checkCheckpoint(row, thread));
+	return next?.fork === 0 && unpackOptional(next.parent) === parentId ? [next, ...forks] : forks;
 }
 
-/** The greatest id of a namespace, as the index has it. */
+/** The greatest id of a namespace, as its keys have it. */
 export function newestId(session: SqliteSession, thread: SqlThread, ns: string): string | undefined {
 	return (session.sql.getNewestId.get(thread.pk, ns) as { id: string | null }).id ?? undefined;
 }
@@ -162,7 +162,7 @@ export function addCheckpoint(
 	const writes = addSums(NO_WRITES, loose.writes);
 	const sum = sumOfRow(thread.pk, { ns, id, parentId, fork, runId, source, step });
 	const parent = packOptional(parentId);
-	const { changes, lastInsertRowid } = session.sql.insertCheckpoint.run(
+	const { lastInsertRowid } = session.sql.insertCheckpoint.run(
 		thread.pk,
 		ns,
 		id,
@@ -176,10 +176,13 @@ export function addCheckpoint(
 		sum,
 		head,
 	);
-	if (changes === 0) return undefined;
+	const pk = Number(lastInsertRowid);
+	if (session.sql.insertKey.run(thread.pk, ns, id, pk).changes === 0) {
+		session.sql.removeCheckpoint.run(pk);
+		return undefined;
+	}
 	if (!isLast) separate(session, thread, ns, id);
 	thread.loose = subtractSums(thread.loose, addSums(loose.writes, loose.bases));
-	const pk = Number(lastInsertRowid);
 	countIn(session, thread, { pk, ns, id, parent, fork });
 	return {
 		pk,

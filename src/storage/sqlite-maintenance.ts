@@ -3,6 +3,7 @@ import { addCheckpoint, countIn, type Entry, findCheckpoint, toCheckpoint } from
 import { handOn } from "./sqlite-heads.ts";
 import { packId } from "./sqlite-ids.ts";
 import type { SummedWrite } from "./sqlite-pending.ts";
+import { incomplete } from "./sqlite-proofs.ts";
 import { findWritesPlace, setPending, type WritesPlace } from "./sqlite-put-writes.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, subtractSums, sumOfThread } from "./sqlite-sums.ts";
@@ -53,6 +54,9 @@ function copyAll(session: SqliteSession, source: SqlThread, target: SqlThread, c
 	const { sql } = session;
 	const way = wayBetween(source, target);
 	const entries = sql.copyCheckpoints.all(way) as Entry[];
+	if (entries.length !== source.checkpoints) throw incomplete(source);
+	// They are the newest rows of all, one after the other.
+	sql.copyKeys.run(entries[0]?.pk ?? 0, entries.at(-1)?.pk ?? 0, target.pk);
 	copied.count.checkpoints += entries.length;
 	copied.inRows(sql.countInRows.get(source.pk) as InRows);
 	copied.writes(sql.copyWrites.all(way));
@@ -90,6 +94,7 @@ export function removeThread(session: SqliteSession, threadId: string, removed: 
 	if (thread === undefined) return undefined;
 	const { pk, family } = thread;
 	session.sql.removeThread.run(pk);
+	session.sql.removeTotals.run(pk);
 	if (sweep(session, thread, removed)) return undefined;
 	session.sql.addGone.run(pk, family);
 	return { pk, family };
@@ -111,6 +116,7 @@ function sweep(session: SqliteSession, thread: GoneThread, removed: Tally): bool
 	const pks = checkpoints.map(({ pk }) => pk);
 	handOn(session, thread, pks);
 	sql.removeListed.run(JSON.stringify(pks));
+	sql.removeSomeKeys.run(thread.pk, BATCH_ROWS);
 	const writes = sql.removeSomeWrites.all(thread.pk, BATCH_ROWS);
 	removed.checkpoints(checkpoints);
 	removed.writes(writes);

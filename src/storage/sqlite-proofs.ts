@@ -52,13 +52,16 @@ function prove(
 	count: () => number | undefined,
 ): void {
 	if (proven.get(thread.pk) === expected) return;
-	if (count() !== expected)
-		throw new CheckpointError(
-			"CORRUPT",
-			`Checkpoints of thread ${quote(thread.thread_id)} are missing, or an index of them is damaged: call repair().`,
-			{ place: { threadId: thread.thread_id } },
-		);
+	if (count() !== expected) throw incomplete(thread);
 	remember(proven, thread, expected);
+}
+
+export function incomplete({ thread_id: threadId }: SqlThread): CheckpointError {
+	return new CheckpointError(
+		"CORRUPT",
+		`Checkpoints of thread ${quote(threadId)} are missing, or an index of them is damaged: call repair().`,
+		{ place: { threadId } },
+	);
 }
 
 function remember(proven: Map<number, number>, { pk }: SqlThread, total: number): void {
@@ -99,6 +102,16 @@ export function proveThreads(session: SqliteSession, column: "era" | "family", a
 	// One whose time is damaged would be on another page of the list, and nobody would look at it.
 	if (column === "era" && all === undefined) for (const row of session.sql.getAllThreads.iterate()) checkThread(row);
 	session.wholeIndexes.add(column);
+}
+
+/** Proves that all threads are there, and all of their keys: once, and again only if somebody else has changed anything. */
+export function proveAll(session: SqliteSession): void {
+	session.refresh();
+	if (session.areAllProven) return;
+	const threads = session.sql.getAllThreads.all().map(checkThread);
+	proveThreads(session, "era", threads);
+	for (const thread of threads) proveKeys(session, thread);
+	session.areAllProven = true;
 }
 
 interface ThreadCount {

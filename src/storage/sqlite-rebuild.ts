@@ -5,12 +5,12 @@ import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
 import { HEAD } from "./sqlite-heads.ts";
 import { type PackedId, unpackId, unpackOptional } from "./sqlite-ids.ts";
 import { SqlitePages, type Value } from "./sqlite-pages.ts";
-import { findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
+import { type FoundThread, findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { setNextNumber } from "./sqlite-sequence.ts";
 import { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
-import { emptyThread, eraOf, hashOf, type SqlThread, saveThread } from "./sqlite-threads.ts";
+import { emptyThread, insertThread, type SqlThread, saveThread, type ThreadTotals } from "./sqlite-threads.ts";
 import { inspectWal } from "./sqlite-wal.ts";
 import { openPending, type Pending, totalOfPending } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
@@ -109,6 +109,8 @@ function writeSound(pages: SqlitePages, path: string, target: string): StorageDa
 class Rebuild {
 	readonly #session: SqliteSession;
 	readonly #threads = new Map<number, SqlThread>();
+	readonly #found = new Map<number, FoundThread>();
+	readonly #saved = new Map<number, ThreadTotals>();
 	readonly lost: StorageDamage[] = [];
 
 	constructor(db: SqliteDatabase) {
@@ -116,6 +118,8 @@ class Rebuild {
 	}
 
 	run(pages: SqlitePages, path: string): void {
+		const { db } = this.#session;
+		db.exec("CREATE UNIQUE INDEX rebuilding ON delta_checkpoint (thread, ns, id)");
 		if (this.#addRows(pages) === 0)
 			throw new CheckpointError(
 				"CORRUPT",
@@ -123,7 +127,10 @@ class Rebuild {
 			);
 		this.#settleHeads();
 		this.#nameThreads(pages);
+		db.exec(`INSERT INTO delta_key (thread_pk, key_ns, key_id, row_pk)
+			SELECT thread, ns, id, pk FROM delta_checkpoint ORDER BY thread, ns, id`);
 		for (const thread of this.#threads.values()) this.#settle(thread);
+		db.exec("DROP INDEX rebuilding");
 		this.#setSequence();
 	}
 
@@ -133,10 +140,12 @@ class Rebuild {
 		const threadIds = new Set<string>();
 		for (const found of findRows(pages)) {
 			count++;
-			if (found.table !== "delta_thread") this.#insert(found.table, found.values);
-			else if (!this.#threads.has(found.row.pk) && !threadIds.has(found.row.thread_id)) {
+			if (found.table === "delta_key") {
+				if (!this.#saved.has(found.row.pk)) this.#saved.set(found.row.pk, found.row);
+			} else if (found.table !== "delta_thread") this.#insert(found.table, found.values);
+			else if (!this.#found.has(found.row.pk) && !threadIds.has(found.row.thread_id)) {
 				threadIds.add(found.row.thread_id);
-				this.#threads.set(found.row.pk, found.row);
+				this.#found.set(found.row.pk, found.row);
 			}
 		}
 		return count;
@@ -157,6 +166,7 @@ class Rebuild {
 
 	/** Threads whose own rows are lost are known to indexes, and what indexes don't know has no name any more. */
 	#nameThreads(pages: SqlitePages): void {
+		for (const row of this.#found.values()) this.#addThread(row.pk, row.thread_id, row.family, row);
 		const names = findThreadNames(pages);
 		const gone = findGone(pages);
 		const all = "SELECT thread FROM delta_checkpoint UNION SELECT thread FROM delta_write";
@@ -164,8 +174,7 @@ class Rebuild {
 			if (this.#threads.has(pk)) continue;
 			const name = names.get(pk);
 			if (name !== undefined && !gone.has(pk)) {
-				this.#threads.set(pk, emptyThread(pk, name.threadId, name.family ?? pk, Date.now()));
-				this.lost.push({ threadId: name.threadId, problem: "The row of the thread was damaged." });
+				this.#addThread(pk, name.threadId, name.family ?? pk, undefined);
 				continue;
 			}
 			const { checkpoints, writes } = this.#removeRows(pk);
@@ -174,6 +183,14 @@ class Rebuild {
 					problem: `A thread with ${checkpoints} checkpoints and ${writes} writes has lost its name, and was left out.`,
 				});
 		}
+	}
+
+	/** @param found its own row, unless that is lost */
+	#addThread(pk: number, threadId: string, family: number, found: FoundThread | undefined): void {
+		const saved = this.#saved.get(pk);
+		this.#threads.set(pk, { ...emptyThread(pk, threadId, family, Date.now()), ...saved, ...found });
+		if (found === undefined || saved === undefined)
+			this.lost.push({ threadId, problem: "The row of the thread was damaged." });
 	}
 
 	#removeRows(pk: number): { checkpoints: number; writes: number } {
@@ -185,7 +202,6 @@ class Rebuild {
 
 	/** Makes the totals of a thread those of the rows that it has, and notes where they were others. */
 	#settle(thread: SqlThread): void {
-		const { sql } = this.#session;
 		const { pk, thread_id: threadId, keys, checkpoints } = thread;
 		const totals = this.#totals(thread);
 		Object.assign(thread, { checkpoints: 0, head: null, keys: 0, forks: 0, loose: 0 });
@@ -215,10 +231,7 @@ class Rebuild {
 		const missing = checkpoints - thread.checkpoints;
 		if (thread.keys !== keys && missing !== 0)
 			this.lost.push({ threadId, problem: `${missing > 0 ? missing : "Some"} checkpoints are missing.` });
-		const { family, stamp, created_at, updated_at } = thread;
-		sql.insertThread.run(pk, threadId, hashOf(threadId), family, stamp, created_at, updated_at, eraOf(updated_at));
-		thread.era = eraOf(updated_at);
-		thread.sum = 0;
+		insertThread(this.#session, thread);
 		saveThread(this.#session, thread);
 	}
 
@@ -250,7 +263,7 @@ class Rebuild {
 		const greatest = this.#session
 			.prepare(
 				`SELECT max(coalesce((SELECT max(id) FROM delta_blob), 0), coalesce((SELECT max(family) FROM delta_blob), 0),
-					coalesce((SELECT max(pk) FROM delta_thread), 0), coalesce((SELECT max(stamp) FROM delta_thread), 0)) AS id`,
+					coalesce((SELECT max(pk) FROM delta_thread), 0), coalesce((SELECT max(stamp) FROM delta_key), 0)) AS id`,
 			)
 			.get() as { id: number };
 		setNextNumber(this.#session, greatest.id + SKIPPED);

@@ -3,7 +3,7 @@ import { countOut, type Entry, findCheckpoint, newestId, relinkCheckpoint, separ
 import { handOn } from "./sqlite-heads.ts";
 import { isPackable, type PackedId, packId } from "./sqlite-ids.ts";
 import type { SummedWrite } from "./sqlite-pending.ts";
-import { proveKeys } from "./sqlite-proofs.ts";
+import { incomplete, proveKeys } from "./sqlite-proofs.ts";
 import { findWritesPlace, setPending } from "./sqlite-put-writes.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { subtractSums } from "./sqlite-sums.ts";
@@ -99,6 +99,7 @@ function removeRun(session: SqliteSession, thread: SqlThread, run: Run, removed:
 	const forks = sql.listForksBetween.all(run) as Entry[];
 	if (run.holders > 0) handOn(session, thread, sql.listHolders.pluck().all(run) as number[]);
 	sql.removeCheckpoints.run(run);
+	sql.removeKeys.run(run);
 	sql.removeWritesBetween.run(run);
 	sql.removeBasesBetween.run(run);
 	countOut(session, thread, run.ns, run.ids, forks);
@@ -131,6 +132,7 @@ function removeWrite(session: SqliteSession, thread: SqlThread, key: WriteKey, r
 function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }: CheckpointKey, removed: Tally): void {
 	const { sql } = session;
 	const entry = sql.findEntry.get(thread.pk, ns, id) as Entry | undefined;
+	if (entry?.pk === null) throw incomplete(thread);
 	const writes = sql.removeWrites.all(thread.pk, ns, packId(id));
 	const bases = sql.removeBases.all(thread.pk, ns, packId(id));
 	removed.writes(writes);
@@ -138,6 +140,7 @@ function removeCheckpoint(session: SqliteSession, thread: SqlThread, { ns, id }:
 	else {
 		handOn(session, thread, [entry.pk]);
 		sql.removeCheckpoint.run(entry.pk);
+		sql.removeKey.run(thread.pk, ns, id);
 		countOut(session, thread, ns, [id], [entry]);
 		separate(session, thread, ns, id);
 		removed.checkpoints([entry]);

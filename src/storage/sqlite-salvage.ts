@@ -4,19 +4,23 @@ import { unpackId } from "./sqlite-ids.ts";
 import type { SqlitePages, SqliteRecord, Value } from "./sqlite-pages.ts";
 import { packWrites, unpackWrites } from "./sqlite-pending.ts";
 import { addSums, sumOfThread } from "./sqlite-sums.ts";
-import { hashOf, type SqlThread, sumOfThreadRow } from "./sqlite-threads.ts";
+import { hashOf, type SqlThread, sumOfName, sumOfTotals, type ThreadTotals } from "./sqlite-threads.ts";
 import { sumOfBase, sumOfWrite } from "./sqlite-writes.ts";
 import type { WriteRow } from "./storage.ts";
 
 /** A row that was found by itself, and is as it was stored: its sum says which table it is of. */
 export type SoundRow =
-	| { readonly table: "delta_thread"; readonly row: SqlThread }
+	| { readonly table: "delta_thread"; readonly row: FoundThread }
+	| { readonly table: "delta_key"; readonly row: ThreadTotals }
 	| {
 			readonly table: "delta_checkpoint" | "delta_write" | "delta_base" | "delta_blob";
 			readonly values: readonly Value[];
 	  };
 
-/** All sound rows on the pages of a file. */
+/** What never changes of a thread. */
+export type FoundThread = Pick<SqlThread, "pk" | "thread_id" | "family" | "created_at" | "name_sum">;
+
+/** All sound rows on the pages of a file. Of keys only the totals of threads: where checkpoints are, they know themselves. */
 export function* findRows(pages: SqlitePages): Generator<SoundRow> {
 	for (const record of pages.records()) {
 		const found = recognize(record);
@@ -26,7 +30,11 @@ export function* findRows(pages: SqlitePages): Generator<SoundRow> {
 
 function recognize(record: SqliteRecord): SoundRow | undefined {
 	const { rowid, values } = record;
-	if (rowid === undefined) return isWrite(values) ? { table: "delta_write", values } : asBase(values);
+	if (rowid === undefined) {
+		const totals = asTotals(values);
+		if (totals !== undefined) return { table: "delta_key", row: totals };
+		return isWrite(values) ? { table: "delta_write", values } : asBase(values);
+	}
 	// The key of a table stands before its columns, and in its column is nothing.
 	const row = [rowid, ...values.slice(1)];
 	const checkpoint = asCheckpoint(row);
@@ -36,13 +44,18 @@ function recognize(record: SqliteRecord): SoundRow | undefined {
 	return thread && { table: "delta_thread", row: thread };
 }
 
-function asThread(values: readonly Value[]): SqlThread | undefined {
-	if (values.length !== 14) return undefined;
-	const [pk, thread_id, , family, stamp, created_at, updated_at, era, checkpoints, head, keys, forks, loose, sum] =
-		values;
-	const row = { pk, thread_id, family, stamp, created_at, updated_at, era, checkpoints, head, keys, forks, loose, sum };
-	const thread = row as unknown as SqlThread;
-	return typeof thread_id === "string" && sum === sumOfThreadRow(thread) ? thread : undefined;
+function asThread(values: readonly Value[]): FoundThread | undefined {
+	if (values.length !== 7) return undefined;
+	const [pk, thread_id, , family, created_at, , name_sum] = values;
+	const thread = { pk, thread_id, family, created_at, name_sum } as unknown as FoundThread;
+	return typeof thread_id === "string" && name_sum === sumOfName(thread) ? thread : undefined;
+}
+
+function asTotals(values: readonly Value[]): ThreadTotals | undefined {
+	if (values.length !== 12) return undefined;
+	const [pk, , , , stamp, updated_at, checkpoints, head, keys, forks, loose, sum] = values;
+	const totals = { pk, stamp, updated_at, checkpoints, head, keys, forks, loose } as unknown as ThreadTotals;
+	return typeof stamp === "number" && sum === sumOfTotals(totals) ? totals : undefined;
 }
 
 /** The values of a sound row, with those of its writes that are. */

@@ -3,11 +3,14 @@ import { compareRows } from "./compare-rows.ts";
 import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
 import { sqlOfHead } from "./sqlite-heads.ts";
 import { packSource } from "./sqlite-ids.ts";
-import { proveKeys, proveThreads } from "./sqlite-proofs.ts";
+import { proveAll, proveKeys } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
-import { CHECKPOINT } from "./sqlite-statements.ts";
-import { checkThread, findThread, type SqlThread } from "./sqlite-threads.ts";
+import { CHECKPOINT, ROWS } from "./sqlite-statements.ts";
+import { findThread, getThreadByPk, type SqlThread } from "./sqlite-threads.ts";
 import type { FoundCheckpoint, HeadPieces, ScanQuery } from "./storage.ts";
+
+/** The keys of all checkpoints. */
+const KEYS = "(SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key WHERE row_pk > 0)";
 
 /** A row and its thread. */
 type Found = readonly [SqlCheckpoint, SqlThread];
@@ -28,52 +31,54 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 		return row === undefined ? [] : [[row, thread]];
 	}
 	proveKeys(session, thread);
-	const where = new Conditions().add("thread = ?", thread.pk);
+	const where = new Conditions();
 	addFilters(where, query);
-	if (ns !== undefined) where.add("ns = ?", ns);
-	if (before !== undefined) where.add("id < ?", before);
+	// Where nothing is asked of rows, keys tell it all. If a row is lost, it is found when it is read.
+	const from = where.isEmpty ? "delta_key" : ROWS;
+	where.orElse("pk IS NULL").add("thread_pk = ? AND row_pk > 0", thread.pk);
+	if (ns !== undefined) where.add("key_ns = ?", ns);
+	if (before !== undefined) where.add("key_id < ?", before);
 	if (after !== undefined) {
 		// With the same id as the last one there can be others only in namespaces behind it, if its thread is this one.
-		const rest = after.threadId < query.threadId ? "TRUE" : after.threadId > query.threadId ? "FALSE" : "ns > ?";
-		where.add(`id <= ? AND (id < ? OR ${rest})`, after.id, after.id, ...(rest === "ns > ?" ? [after.ns] : []));
+		const { ns: last, id, threadId } = after;
+		const rest = threadId < query.threadId ? "TRUE" : threadId > query.threadId ? "FALSE" : "key_ns > ?";
+		where.add(`key_id <= ? AND (key_id < ? OR ${rest})`, id, id, ...(rest === "key_ns > ?" ? [last] : []));
 	}
-	const order = "ORDER BY id DESC, ns";
+	const order = "ORDER BY key_id DESC, key_ns";
 	// A short thread is sorted at once.
 	const rows =
 		thread.checkpoints <= limit
 			? session.prepare(`${CHECKPOINT} WHERE ${where.text} ${order}`).all(...where.parameters)
-			: find(session, where, order, limit);
+			: find(session, `thread_pk AS thread, key_ns AS ns, key_id AS id FROM ${from}`, where, order, limit);
 	return rows.map((row) => [checkCheckpoint(row, thread), thread]);
 }
 
 /** Checkpoints of all threads, which nothing but people ask for. */
 function findAll(session: SqliteSession, query: ScanQuery): Found[] {
 	const { ns, before, after, limit } = query;
-	const all = session.sql.getAllThreads.all().map(checkThread);
-	proveThreads(session, "era", all);
-	const threads = new Map<number, SqlThread>();
-	for (const thread of all) {
-		threads.set(thread.pk, thread);
-		proveKeys(session, thread);
-	}
-	const hasCopies = new Set(all.map(({ family }) => family)).size < all.length;
+	proveAll(session);
+	const hasCopies = session.sql.getCopy.get() !== undefined;
 	const where = new Conditions();
 	addFilters(where, query, hasCopies);
+	const from = where.isEmpty ? KEYS : "delta_checkpoint";
 	if (ns !== undefined) where.add("ns = ?", ns);
 	if (before !== undefined) where.add("id < ?", before);
 	const name = "(SELECT thread_id FROM delta_thread t WHERE t.pk = thread)";
 	if (after !== undefined)
 		where.add(`id <= ? AND (id < ? OR (${name}, ns) > (?, ?))`, after.id, after.id, after.threadId, after.ns);
 	if (session.sql.getGone.get() !== undefined) where.add("thread NOT IN (SELECT thread FROM delta_gone)");
+	const threads = new Map<number, SqlThread>();
 	const toFound = (row: unknown): Found => {
 		const { thread: pk, id } = row as SqlCheckpoint;
-		const thread = threads.get(pk);
+		const thread = threads.get(pk) ?? getThreadByPk(session, pk);
 		if (thread === undefined) throw threadless(id);
+		threads.set(pk, thread);
 		return [checkCheckpoint(row, thread), thread];
 	};
 	// Copies have the ids of their originals.
-	const rows = hasCopies ? undefined : findById(session, where, limit);
-	if (rows === undefined) return find(session, where, `ORDER BY id DESC, ${name}, ns`, limit).map(toFound);
+	const keys = `thread, ns, id FROM ${from}`;
+	const rows = hasCopies ? undefined : findById(session, keys, where, limit);
+	if (rows === undefined) return find(session, keys, where, `ORDER BY id DESC, ${name}, ns`, limit).map(toFound);
 	return rows
 		.map(toFound)
 		.sort(([a, { thread_id: first }], [b, { thread_id: second }]) =>
@@ -85,8 +90,8 @@ function findAll(session: SqliteSession, query: ScanQuery): Found[] {
  * The first rows by their ids alone, which is quicker than to look up the name of every thread for the sake of copies.
  * Nothing if some with the last id would be left out, since others of them may come first.
  */
-function findById(session: SqliteSession, where: Conditions, limit: number): unknown[] | undefined {
-	const rows = find(session, where, "ORDER BY id DESC", limit + 1) as SqlCheckpoint[];
+function findById(session: SqliteSession, keys: string, where: Conditions, limit: number): unknown[] | undefined {
+	const rows = find(session, keys, where, "ORDER BY id DESC", limit + 1) as SqlCheckpoint[];
 	if (rows.length <= limit) return rows;
 	return rows[limit]?.id === rows[limit - 1]?.id ? undefined : rows.slice(0, limit);
 }
@@ -120,18 +125,32 @@ function endOf(start: Uint8Array): Uint8Array {
 }
 
 /** Rows are chosen by their keys alone, and then read: sorting them whole would take their bytes along. */
-function find(session: SqliteSession, where: Conditions, order: string, limit: number): unknown[] {
-	const keys = `SELECT pk FROM delta_checkpoint WHERE ${where.text} ${order} LIMIT ?`;
-	const pks = session.prepare(keys).all(...where.parameters, limit) as { pk: number }[];
-	return pks.map(({ pk }) => session.sql.getCheckpointByPk.get(pk));
+function find(session: SqliteSession, keys: string, where: Conditions, order: string, limit: number): unknown[] {
+	const statement = session.prepare(`SELECT ${keys} WHERE ${where.text} ${order} LIMIT ?`);
+	const found = statement.all(...where.parameters, limit) as { thread: number; ns: string; id: string }[];
+	return found.map(({ thread, ns, id }) => {
+		const row = session.sql.getCheckpoint.get(thread, ns, id);
+		if (row === undefined) throw threadless(id);
+		return row;
+	});
 }
 
 class Conditions {
 	readonly #conditions: string[] = [];
 	readonly parameters: unknown[] = [];
 
+	get isEmpty(): boolean {
+		return this.#conditions.length === 0;
+	}
+
 	get text(): string {
 		return this.#conditions.join(" AND ") || "TRUE";
+	}
+
+	/** Makes all so far one condition, which another one may take the place of. */
+	orElse(other: string): this {
+		if (!this.isEmpty) this.#conditions.splice(0, Number.POSITIVE_INFINITY, `((${this.text}) OR ${other})`);
+		return this;
 	}
 
 	add(condition: string, ...values: unknown[]): this {

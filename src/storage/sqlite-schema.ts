@@ -5,6 +5,9 @@ import { sumOf } from "./sqlite-sums.ts";
 /**
  * Steps from one stored format to the next, in order and never changed once released: the format's version is how
  * many of them a database has seen. Tables carry a prefix because the database may be the application's own.
+ *
+ * `delta_key` says where the checkpoints of a thread are. What changes of the thread itself with every checkpoint stands
+ * there too, behind its keys: a checkpoint that is added then changes one page less than with a row elsewhere.
  */
 const MIGRATIONS: readonly string[] = [
 	`
@@ -13,15 +16,8 @@ const MIGRATIONS: readonly string[] = [
 		thread_id TEXT NOT NULL UNIQUE,
 		hash INTEGER NOT NULL,
 		family INTEGER NOT NULL,
-		stamp INTEGER NOT NULL,
 		created_at INTEGER NOT NULL,
-		updated_at INTEGER NOT NULL,
 		era INTEGER NOT NULL,
-		checkpoints INTEGER NOT NULL,
-		head TEXT,
-		keys INTEGER NOT NULL,
-		forks INTEGER NOT NULL,
-		loose INTEGER NOT NULL,
 		sum INTEGER NOT NULL
 	) STRICT;
 	CREATE INDEX delta_thread_hash ON delta_thread (hash);
@@ -44,9 +40,24 @@ const MIGRATIONS: readonly string[] = [
 		pending BLOB,
 		head ANY NOT NULL
 	) STRICT;
-	CREATE UNIQUE INDEX delta_checkpoint_key ON delta_checkpoint (thread, ns, id);
 	CREATE INDEX delta_checkpoint_fork ON delta_checkpoint (thread, ns, parent) WHERE fork = 1;
 	CREATE INDEX delta_checkpoint_run ON delta_checkpoint (run_id) WHERE run_id IS NOT NULL;
+
+	CREATE TABLE delta_key (
+		thread_pk INTEGER NOT NULL,
+		key_ns ANY NOT NULL,
+		key_id TEXT NOT NULL,
+		row_pk INTEGER NOT NULL,
+		stamp INTEGER,
+		updated_at INTEGER,
+		checkpoints INTEGER,
+		newest TEXT,
+		keys INTEGER,
+		forks INTEGER,
+		loose INTEGER,
+		totals_sum INTEGER,
+		PRIMARY KEY (thread_pk, key_ns, key_id)
+	) STRICT, WITHOUT ROWID;
 
 	CREATE TABLE delta_blob (
 		id INTEGER PRIMARY KEY,

@@ -30,6 +30,8 @@ export class SqliteSession {
 	readonly forks = new Map<number, number>();
 	/** Indexes of all threads that were found to be whole. */
 	readonly wholeIndexes = new Set<string>();
+	/** Whether all threads and all of their keys were found to be there, and nobody else has changed anything since. */
+	areAllProven = false;
 
 	/**
 	 * @param isShared whether the application may change rows through this connection as well
@@ -96,6 +98,7 @@ export class SqliteSession {
 	forget(): void {
 		this.#threads.clear();
 		this.recent.clear();
+		this.areAllProven = false;
 	}
 
 	/** A statement whose text depends on the call. */

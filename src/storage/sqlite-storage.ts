@@ -26,7 +26,7 @@ import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
 import { Tally } from "./sqlite-tally.ts";
-import { checkThread, eraOf, findThread, type SqlThread, toThread } from "./sqlite-threads.ts";
+import { eraOf, findThread, getThreadByPk, type SqlThread, toThread } from "./sqlite-threads.ts";
 import {
 	findBases,
 	findRecentWrites,
@@ -317,7 +317,7 @@ export class SqliteStorage implements Storage {
 
 	clear(): Promise<void> {
 		return this.#alter(({ db }) => {
-			for (const table of ["thread", "checkpoint", "blob", "write", "base", "gone"])
+			for (const table of ["thread", "checkpoint", "key", "blob", "write", "base", "gone"])
 				db.exec(`DELETE FROM delta_${table}`);
 		});
 	}
@@ -396,9 +396,4 @@ export class SqliteStorage implements Storage {
 			return thread === undefined ? none : work(session, thread);
 		});
 	}
-}
-
-function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
-	const row = session.sql.getThreadByPk.get(pk);
-	return row === undefined ? undefined : checkThread(row);
 }

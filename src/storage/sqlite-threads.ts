@@ -7,14 +7,16 @@ import type { ThreadRow } from "./storage.ts";
 /** Milliseconds, as a power of two: threads are indexed by the hour or so of their last change, not by its moment, which would move them within the index all the time. */
 const ERA = 2 ** 22;
 
-/** A row of `delta_thread`. What may change is changed here first, and then saved. */
+/** A row of `delta_thread` with the totals of the thread. What may change is changed here first, and then saved. */
 export interface SqlThread {
 	/** The number that the thread was given when it was made; no other thread ever has it. */
 	readonly pk: number;
 	readonly thread_id: string;
 	readonly family: number;
-	stamp: number;
 	readonly created_at: number;
+	/** Of what never changes. */
+	readonly name_sum: number;
+	stamp: number;
 	updated_at: number;
 	era: number;
 	checkpoints: number;
@@ -24,6 +26,7 @@ export interface SqlThread {
 	forks: number;
 	/** Total over its writes and delta bases whose checkpoint has no row; the others are in the totals of that row. */
 	loose: number;
+	/** Of what does. */
 	sum: number;
 }
 
@@ -36,10 +39,16 @@ export function findThread(session: SqliteSession, threadId: string): SqlThread 
 	return undefined;
 }
 
+export function getThreadByPk(session: SqliteSession, pk: number): SqlThread | undefined {
+	const row = session.sql.getThreadByPk.get(pk);
+	return row === undefined ? undefined : checkThread(row);
+}
+
 /** Throws unless a row is as it was saved. */
 export function checkThread(row: unknown): SqlThread {
 	const thread = row as SqlThread;
-	if (thread.sum !== sumOfThreadRow(thread) || thread.era !== eraOf(thread.updated_at)) throw damaged(thread.thread_id);
+	const isSound = thread.name_sum === sumOfName(thread) && thread.sum === sumOfTotals(thread);
+	if (!isSound || thread.era !== eraOf(thread.updated_at)) throw damaged(thread.thread_id);
 	return thread;
 }
 
@@ -55,8 +64,16 @@ export function createThread(
 ): SqlThread {
 	const thread = emptyThread(stamp, threadId, family, now);
 	startProofs(session, thread);
-	session.sql.insertThread.run(stamp, threadId, hashOf(threadId), family, stamp, now, now, thread.era);
+	insertThread(session, thread);
 	return thread;
+}
+
+/** Adds the rows of a thread, to be saved afterwards. */
+export function insertThread({ sql }: SqliteSession, thread: SqlThread): void {
+	const { pk, thread_id, family, created_at, updated_at, name_sum } = thread;
+	sql.insertThread.run(pk, thread_id, hashOf(thread_id), family, created_at, eraOf(updated_at), name_sum);
+	sql.insertTotals.run(pk);
+	thread.sum = 0;
 }
 
 /** A thread without rows, to be saved. */
@@ -65,8 +82,9 @@ export function emptyThread(pk: number, thread_id: string, family: number, now: 
 		pk,
 		thread_id,
 		family,
-		stamp: pk,
 		created_at: now,
+		name_sum: sumOfName({ pk, thread_id, family, created_at: now }),
+		stamp: pk,
 		updated_at: now,
 		era: eraOf(now),
 		checkpoints: 0,
@@ -78,12 +96,12 @@ export function emptyThread(pk: number, thread_id: string, family: number, now: 
 	};
 }
 
-/** Throws if the row is no longer as it was when it was read, or saved last. */
+/** Throws if the totals are no longer as they were when they were read, or saved last. */
 export function saveThread(session: SqliteSession, thread: SqlThread): void {
 	const { pk, stamp, updated_at, checkpoints, head, keys, forks, loose, sum: before } = thread;
-	const sum = sumOfThreadRow(thread);
-	const { saveThread } = session.sql;
-	const saved = saveThread.run(stamp, updated_at, checkpoints, head, keys, forks, loose, sum, pk, before);
+	const sum = sumOfTotals(thread);
+	const { saveTotals } = session.sql;
+	const saved = saveTotals.run(stamp, updated_at, checkpoints, head, keys, forks, loose, sum, pk, before);
 	if (saved.changes === 0) throw new Outdated();
 	thread.sum = sum;
 	const era = eraOf(updated_at);
@@ -92,10 +110,19 @@ export function saveThread(session: SqliteSession, thread: SqlThread): void {
 }
 
 /** What the sum of a row must be. */
-export function sumOfThreadRow(thread: SqlThread): number {
-	const { pk, thread_id, family, stamp, created_at, updated_at, checkpoints, head, keys, forks, loose } = thread;
-	return sumOf("thread", pk, thread_id, family, stamp, created_at, updated_at, head, checkpoints, keys, forks, loose);
+export function sumOfName({ pk, thread_id, family, created_at }: ThreadName): number {
+	return sumOf("thread", pk, thread_id, family, created_at);
 }
+
+type ThreadName = Pick<SqlThread, "pk" | "thread_id" | "family" | "created_at">;
+
+/** What the sum of a thread's totals must be. */
+export function sumOfTotals({ pk, stamp, updated_at, checkpoints, head, keys, forks, loose }: ThreadTotals): number {
+	return sumOf("totals", pk, stamp, updated_at, head, checkpoints, keys, forks, loose);
+}
+
+/** What changes of a thread. */
+export type ThreadTotals = Omit<SqlThread, keyof ThreadName | "name_sum" | "era" | "sum"> & Pick<SqlThread, "pk">;
 
 export function hashOf(threadId: string): number {
 	return sumOf("thread id", threadId);

@@ -86,7 +86,9 @@ export interface RowPlace {
 
 /** A checkpoint without a row has no place, and nobody keeps a total of what it has. */
 export function findPlace(session: SqliteSession, thread: SqlThread, ns: string, id: string): RowPlace | undefined {
-	return session.sql.getPlace.get(thread.pk, ns, id) as RowPlace | undefined;
+	const place = session.sql.getPlace.get(thread.pk, ns, id) as RowPlace | undefined;
+	if (place?.pk === null) throw missing(thread, { ns, id });
+	return place;
 }
 
 /** A checkpoint with writes in its row. */
@@ -176,9 +178,9 @@ function rowsOfThread(session: SqliteSession, thread: SqlThread) {
 
 /** Throws unless the total over all rows of writes and delta bases of a thread is what its checkpoints and itself say. */
 export function checkThreadTotal(session: SqliteSession, thread: SqlThread, total: number): void {
-	const stored = session.sql.getTotals.get(thread.pk) as { total: number | null };
+	const stored = session.sql.getTotals.get(thread.pk) as { count: number; total: number | null };
 	const expected = addSums(Number(BigInt.asIntN(32, BigInt(stored.total ?? 0))), thread.loose);
-	if (total !== expected) throw missing(thread);
+	if (total !== expected || stored.count !== thread.checkpoints) throw missing(thread);
 }
 
 /** Gives a write a row of its own. Answers what it adds to the total of its checkpoint. */

@@ -3,16 +3,18 @@ import { type SqlBlob, sumOfBlob } from "../../src/storage/sqlite-blobs.ts";
 import { type SqlCheckpoint, sumOfCheckpoint } from "../../src/storage/sqlite-checkpoints.ts";
 import { unpackId } from "../../src/storage/sqlite-ids.ts";
 import { addSums, NO_WRITES, sumOfFork, sumOfKey, sumOfThread } from "../../src/storage/sqlite-sums.ts";
-import { eraOf, type SqlThread, sumOfThreadRow } from "../../src/storage/sqlite-threads.ts";
+import { eraOf, type SqlThread, sumOfName, sumOfTotals } from "../../src/storage/sqlite-threads.ts";
 import { sumOfBase, sumOfWrite } from "../../src/storage/sqlite-writes.ts";
 import { pendingCheckpoints, setPendingWrites } from "./pending.ts";
+
+const THREAD = "SELECT * FROM delta_thread JOIN delta_key ON thread_pk = pk AND row_pk = 0";
 
 /**
  * Makes every sum and total of a database right for what is in it now, as somebody does who changes rows and knows how
  * sums are made: anybody can.
  */
 export function resum(db: Database.Database): void {
-	const threads = db.prepare("SELECT * FROM delta_thread").all() as SqlThread[];
+	const threads = db.prepare(THREAD).all() as SqlThread[];
 	for (const thread of threads) resumThread(db, thread);
 	const setBlob = db.prepare("UPDATE delta_blob SET sum = ? WHERE id = ?");
 	const blobs = db.prepare("SELECT id, family, base, source, type, sum FROM delta_blob").all() as SqlBlob[];
@@ -68,14 +70,20 @@ function resumThread(db: Database.Database, thread: SqlThread): void {
 	thread.loose = 0;
 	for (const { writes, bases } of totals.values()) thread.loose = addSums(addSums(thread.loose, writes), bases);
 	const { checkpoints, head, keys, forks, loose } = thread;
+	db.prepare("DELETE FROM delta_key WHERE thread_pk = ? AND row_pk > 0").run(pk);
+	const setKey = db.prepare("INSERT INTO delta_key (thread_pk, key_ns, key_id, row_pk) VALUES (?, ?, ?, ?)");
+	for (const row of rows) setKey.run(pk, row.ns, row.id, row.pk);
 	db.prepare(
-		"UPDATE delta_thread SET checkpoints = ?, head = ?, keys = ?, forks = ?, loose = ?, sum = ? WHERE pk = ?",
-	).run(checkpoints, head, keys, forks, loose, sumOfThreadRow(thread), pk);
+		"UPDATE delta_key SET checkpoints = ?, newest = ?, keys = ?, forks = ?, loose = ?, totals_sum = ? WHERE thread_pk = ? AND row_pk = 0",
+	).run(checkpoints, head, keys, forks, loose, sumOfTotals(thread), pk);
+	db.prepare("UPDATE delta_thread SET sum = ? WHERE pk = ?").run(sumOfName(thread), pk);
 }
 
 /** Gives a thread another time, as a put at that time would. */
 export function touch(db: Database.Database, threadId: string, time: number): void {
-	const thread = db.prepare("SELECT * FROM delta_thread WHERE thread_id = ?").get(threadId) as SqlThread;
-	const set = db.prepare("UPDATE delta_thread SET updated_at = ?, era = ?, sum = ? WHERE pk = ?");
-	set.run(time, eraOf(time), sumOfThreadRow({ ...thread, updated_at: time }), thread.pk);
+	const found = db.prepare(`${THREAD} WHERE thread_id = ?`).get(threadId) as SqlThread & { newest: string | null };
+	const thread = { ...found, head: found.newest, updated_at: time };
+	db.prepare("UPDATE delta_thread SET era = ? WHERE pk = ?").run(eraOf(time), thread.pk);
+	const set = db.prepare("UPDATE delta_key SET updated_at = ?, totals_sum = ? WHERE thread_pk = ? AND row_pk = 0");
+	set.run(time, sumOfTotals(thread), thread.pk);
 }
