@@ -52,21 +52,37 @@ async function updateThePast(checkpointer: BaseCheckpointSaver) {
 	return { next, log: (await graph.getState(thread)).values.log };
 }
 
-/** Runs one thread twice at the same time. Answers what the runs gave, and what is stored of them. */
-async function runTwice(checkpointer: BaseCheckpointSaver) {
+/** Whoever comes first waits for the second. */
+function meetingOfTwo(): () => Promise<void> {
 	let waiting = 0;
 	let go = () => {};
-	const bothAreHere = new Promise<void>((resolve) => {
+	const isComplete = new Promise<void>((resolve) => {
 		go = resolve;
 	});
+	return () => {
+		if (++waiting === 2) go();
+		return isComplete;
+	};
+}
+
+/** Runs one thread twice at the same time. Answers what the runs gave, and what is stored of them. */
+async function runTwice(checkpointer: BaseCheckpointSaver) {
+	const bothHaveBegun = meetingOfTwo();
+	const bothAreHere = meetingOfTwo();
+	const getTuple = checkpointer.getTuple.bind(checkpointer);
+	// Or the second one might go on where the first one has come to.
+	checkpointer.getTuple = async (config) => {
+		const found = await getTuple(config);
+		await bothHaveBegun();
+		return found;
+	};
 	const State = Annotation.Root({
 		question: Annotation<string>,
 		messages: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }),
 	});
 	const graph = new StateGraph(State)
 		.addNode("answer", async ({ question }) => {
-			if (++waiting === 2) go();
-			await bothAreHere;
+			await bothAreHere();
 			return { messages: [`answer to ${question}`] };
 		})
 		.addEdge(START, "answer")
