@@ -398,8 +398,7 @@ describe("the database file", () => {
 				],
 				delta_base: ["thread", "ns", "checkpoint", "channel", "sum"],
 				delta_gone: ["thread", "family"],
-				delta_sequence: ["next", "sum"],
-				delta_format: ["version"],
+				delta_format: ["version", "next", "sum"],
 			});
 			// The others hold envelopes, each under the key.
 			expect(keyNames(db)).toEqual(new Set([""]));

@@ -235,7 +235,7 @@ for (const [name, options] of [
 		});
 
 		it("is not written anew while another process has it open", async () => {
-			change((db) => db.exec("UPDATE delta_sequence SET sum = sum + 1"));
+			change((db) => db.exec("UPDATE delta_format SET sum = sum + 1"));
 			const other = new Database(path);
 			other.pragma("journal_mode");
 			other.prepare("SELECT count(*) FROM delta_thread").get();

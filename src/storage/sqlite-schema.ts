@@ -98,8 +98,8 @@ const MIGRATIONS: readonly string[] = [
 	) STRICT, WITHOUT ROWID;
 
 	CREATE TABLE delta_gone (thread INTEGER PRIMARY KEY, family INTEGER NOT NULL) STRICT;
-	CREATE TABLE delta_sequence (next INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;
-	INSERT INTO delta_sequence VALUES (1, ${sumOf("sequence", 1)});
+	CREATE TABLE delta_format (version INTEGER NOT NULL, next INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT;
+	INSERT INTO delta_format VALUES (1, 1, ${sumOf("sequence", 1)});
 	`,
 ];
 
@@ -155,7 +155,7 @@ function checkSchema(db: SqliteDatabase, name: string): void {
 /** Whether the tables are those of the current format and no others, whatever the version says. */
 function hasSchema(db: SqliteDatabase): boolean {
 	const ours = db.prepare("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'delta#_%' ESCAPE '#'").pluck().get();
-	return differenceOf(db) === undefined && ours === expectedSchema().length + 1;
+	return differenceOf(db) === undefined && ours === expectedSchema().length;
 }
 
 function expectedSchema(): RegExpExecArray[] {
@@ -178,7 +178,6 @@ export function migrate(db: SqliteDatabase, name: string, isShared: boolean): vo
 	db.transaction(() => {
 		const from = inspect(db).version ?? 0;
 		for (const step of MIGRATIONS.slice(from)) db.exec(step);
-		db.exec("CREATE TABLE IF NOT EXISTS delta_format (version INTEGER NOT NULL) STRICT; DELETE FROM delta_format;");
-		db.prepare("INSERT INTO delta_format VALUES (?)").run(FORMAT_VERSION);
+		db.prepare("UPDATE delta_format SET version = ?").run(FORMAT_VERSION);
 	}).immediate();
 }

@@ -40,8 +40,8 @@ const SQL = {
 	beginRead: "BEGIN",
 	commit: "COMMIT",
 	rollback: "ROLLBACK",
-	getSequence: "SELECT next, sum FROM delta_sequence",
-	setSequence: "UPDATE delta_sequence SET next = ?, sum = ?",
+	getSequence: "SELECT next, sum FROM delta_format",
+	setSequence: "UPDATE delta_format SET next = ?, sum = ?",
 	/** Change with commits of other connections, and with changes through this one. */
 	getVersion: "SELECT data_version AS others, total_changes() AS all_changes FROM pragma_data_version",
 
