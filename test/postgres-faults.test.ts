@@ -218,7 +218,7 @@ describe("A server that can't be worked with", () => {
 	it("rejects with BUSY when it does not answer, and is asked on another connection then", async () => {
 		const { pool, schema, leave } = await emptySchema();
 		await prepare(new PostgresSaver(pool, { schema }));
-		const saver = new PostgresSaver(proxied, { schema, retryTimeout: 300 });
+		const saver = new PostgresSaver(proxied, { schema, retryTimeout: 3000 });
 		await saver.setup();
 		proxy.plan("silence");
 		await expect(saver.getTuple(config())).rejects.toMatchObject({ code: "BUSY" });
@@ -230,7 +230,7 @@ describe("A server that can't be worked with", () => {
 		const { pool, schema, leave } = await emptySchema();
 		await prepare(new PostgresSaver(pool, { schema }));
 		const gone = await PostgresProxy.start(url);
-		const saver = PostgresSaver.fromConnString(gone.url, { schema, retryTimeout: 200 });
+		const saver = PostgresSaver.fromConnString(gone.url, { schema, retryTimeout: 3000 });
 		await saver.getTuple(config());
 		await gone.stop();
 		await expect(saver.getTuple(config())).rejects.toMatchObject({ code: "UNREACHABLE" });
