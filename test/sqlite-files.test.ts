@@ -61,6 +61,26 @@ describe("a database file", () => {
 		db.close();
 	});
 
+	it("of the application hands out no number twice, though a transaction of its own is undone", async () => {
+		const db = new Database(path);
+		const [one, other] = [new SqliteSaver(db), new SqliteSaver(db)];
+		const putOn = (saver: SqliteSaver, thread_id: string) =>
+			saver.put({ configurable: { thread_id } }, emptyCheckpoint(), { source: "input", step: -1, parents: {} }, {});
+		await one.listThreads();
+		db.exec("BEGIN");
+		await putOn(one, "undone");
+		db.exec("ROLLBACK");
+		for (const [saver, name] of [
+			[other, "a"],
+			[other, "b"],
+			[one, "c"],
+			[one, "d"],
+		] as const)
+			await putOn(saver, name);
+		expect((await one.stats()).threads).toBe(4);
+		db.close();
+	});
+
 	it("of the official saver is refused with the way to move", async () => {
 		const official = OfficialSqliteSaver.fromConnString(path);
 		await put(official);

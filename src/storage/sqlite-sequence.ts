@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import type { SqliteDatabase } from "./sqlite-driver.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { sumOf } from "./sqlite-sums.ts";
 
@@ -9,6 +10,18 @@ export function getNextNumber({ sql }: SqliteSession): number {
 		throw new CheckpointError("CORRUPT", "The counter of numbers is damaged: call repair().");
 	return found.next;
 }
+
+/** Numbers that were never handed out, and never will be again. Answers the first of them. */
+export function reserveNumbers(session: SqliteSession, count: number): number {
+	const { db } = session;
+	const next = Math.max(getNextNumber(session), reserved.get(db) ?? 0);
+	setNextNumber(session, next + count);
+	reserved.set(db, next + count);
+	return next;
+}
+
+/** Where they end by database, which may belong to the application: it may undo what says so there. */
+const reserved = new WeakMap<SqliteDatabase, number>();
 
 export function setNextNumber({ sql }: SqliteSession, next: number): void {
 	sql.setSequence.run(next, sumOf("sequence", next));

@@ -22,7 +22,7 @@ import { isWritesAlone, put, putAlone } from "./sqlite-put.ts";
 import { isDamage, rebuildFile } from "./sqlite-rebuild.ts";
 import { remove } from "./sqlite-removal.ts";
 import { scan } from "./sqlite-scan.ts";
-import { getNextNumber, setNextNumber } from "./sqlite-sequence.ts";
+import { reserveNumbers } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import type { SqliteSource } from "./sqlite-source.ts";
 import { Tally } from "./sqlite-tally.ts";
@@ -84,11 +84,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	reserveIds(count: number): Promise<number> {
-		return this.#connection.change((session) => {
-			const next = getNextNumber(session);
-			setNextNumber(session, next + count);
-			return next;
-		});
+		return this.#connection.change((session) => reserveNumbers(session, count));
 	}
 
 	getEpoch(): Promise<number> {
