@@ -170,7 +170,8 @@ for (const [name, options] of [
 				await expect(thread(saver, "hurt").read(ids[n])).rejects.toMatchObject(lost);
 				await expect(list(saver, hurt)).rejects.toMatchObject(lost);
 				await expect(list(saver, hurt, { source: "fork" })).rejects.toMatchObject(lost);
-				await expect(list(saver, {})).rejects.toMatchObject(lost);
+				await expect(list(saver, {})).rejects.toMatchObject({ code: "CORRUPT" });
+				await expect(list(saver, {}, { source: "fork" })).rejects.toMatchObject({ code: "CORRUPT" });
 				await expect(saver.copyThread("hurt", "copy")).rejects.toMatchObject(lost);
 				await expect(saver.prune(["hurt"], { strategy: "keep_latest" })).rejects.toMatchObject(lost);
 				await expect(thread(saver, "hurt").write(ids[n] as string, [["n", 9]])).rejects.toMatchObject(lost);
@@ -180,6 +181,59 @@ for (const [name, options] of [
 				expect(await thread(saver, "hurt").ids()).toEqual(rest.toReversed());
 				expect((await saver.verify()).damage).toEqual([]);
 			});
+		});
+
+		it.each([
+			["leads to a row of another thread", "UPDATE delta_key SET row_pk = 6 WHERE key_id = ?"],
+			["leads to another row of its thread", "UPDATE delta_key SET row_pk = 1 WHERE key_id = ?"],
+			["leads to a row with another id", "UPDATE delta_checkpoint SET id = 'x' || substr(id, 2) WHERE id = ?"],
+			["leads to a row with another namespace", "UPDATE delta_checkpoint SET ns = 'child:1' WHERE id = ?"],
+		])("is left alone where a key %s, until it is repaired", async (_, damage) => {
+			const before = rowsOf("sound");
+			change((db) => db.prepare(damage).run(ids[3]));
+			await withSaver(async (saver) => {
+				const hurt = thread(saver, "hurt");
+				const lost = { code: "CORRUPT", place: { threadId: "hurt" } };
+				await expect(hurt.read(ids[3])).rejects.toMatchObject(lost);
+				await expect(hurt.write(ids[3] as string, [["n", 9]])).rejects.toMatchObject(lost);
+				await expect(saver.copyThread("hurt", "copy")).rejects.toMatchObject(lost);
+				await expect(saver.prune(["hurt"], { strategy: "keep_latest" })).rejects.toMatchObject(lost);
+				expect((await saver.verify()).damage).toContainEqual(expect.objectContaining({ threadId: "hurt" }));
+			});
+			expect(rowsOf("sound")).toEqual(before);
+			await withSaver(async (saver) => {
+				await saver.repair();
+				expect((await saver.verify()).damage).toEqual([]);
+				await saver.deleteThread("hurt");
+				expect(await thread(saver, "sound").ids()).toHaveLength(3);
+			});
+		});
+
+		it("takes no writes at a checkpoint whose key is lost, and gets it back", async () => {
+			change((db) => db.prepare("DELETE FROM delta_key WHERE key_id = ?").run(ids[3]));
+			await withSaver(async (saver) => {
+				const hurt = thread(saver, "hurt");
+				await expect(hurt.write(ids[3] as string, [["n", 9]])).rejects.toMatchObject({ code: "CORRUPT" });
+				await saver.repair();
+				expect(await hurt.pending(ids[3])).toMatchObject([[TASK, "n", 4]]);
+				expect((await saver.verify()).damage).toEqual([]);
+			});
+		});
+
+		it("has nothing left of a thread that was deleted while a key or a row was lost", async () => {
+			for (const table of ["delta_key", "delta_checkpoint"]) {
+				const id = table === "delta_key" ? "key_id" : "id";
+				change((db) => db.prepare(`DELETE FROM ${table} WHERE ${id} = ?`).run(ids[1]));
+				await withSaver(async (saver) => {
+					await saver.deleteThread("hurt");
+					await saver.repair();
+					expect(await saver.verify()).toMatchObject({ threads: 1, checkpoints: 3, damage: [] });
+					for await (const { config } of saver.list({}, { filter: { source: "loop" } }))
+						expect(config.configurable?.thread_id).toBe("sound");
+					await saver.clear();
+					ids = await fill(saver);
+				});
+			}
 		});
 
 		it("is written anew from what is sound if a page is damaged, which is kept", async () => {

@@ -1,7 +1,7 @@
 import { CheckpointError } from "../errors.ts";
 import { checkBlob, type SqlBlob } from "./sqlite-blobs.ts";
 import { checkCheckpoint } from "./sqlite-checkpoints.ts";
-import { proveForks, proveKeys, proveThreads } from "./sqlite-proofs.ts";
+import { proveCounts, proveForks, proveKeys, proveThreads } from "./sqlite-proofs.ts";
 import { getNextNumber } from "./sqlite-sequence.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { checkThread, type SqlThread } from "./sqlite-threads.ts";
@@ -23,6 +23,7 @@ const BLOBS_AT_ONCE = 2000;
 export function checkFile(session: SqliteSession): StorageDamage[] {
 	const damage = new DamageList();
 	session.wholeIndexes.clear();
+	session.areAllProven = false;
 	damage.collect(undefined, () => {
 		const found = session.db.pragma("integrity_check") as { integrity_check: string }[];
 		for (const { integrity_check: problem } of found) if (problem !== "ok") damage.add(problem);
@@ -30,6 +31,7 @@ export function checkFile(session: SqliteSession): StorageDamage[] {
 	damage.collect(undefined, () => getNextNumber(session));
 	damage.collect(undefined, () => proveThreads(session, "era"));
 	damage.collect(undefined, () => proveThreads(session, "family"));
+	damage.collect(undefined, () => proveCounts(session, session.sql.getAllThreads.iterate() as Iterable<SqlThread>));
 	return damage.list;
 }
 

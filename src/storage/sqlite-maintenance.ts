@@ -116,11 +116,11 @@ function sweep(session: SqliteSession, thread: GoneThread, removed: Tally): bool
 	const pks = checkpoints.map(({ pk }) => pk);
 	handOn(session, thread, pks);
 	sql.removeListed.run(JSON.stringify(pks));
-	sql.removeSomeKeys.run(thread.pk, BATCH_ROWS);
+	const keys = sql.removeSomeKeys.run(thread.pk, BATCH_ROWS).changes;
 	const writes = sql.removeSomeWrites.all(thread.pk, BATCH_ROWS);
 	removed.checkpoints(checkpoints);
 	removed.writes(writes);
-	const isDone = checkpoints.length < BATCH_ROWS && writes.length < BATCH_ROWS;
+	const isDone = Math.max(checkpoints.length, keys, writes.length) < BATCH_ROWS;
 	if (isDone) sql.removeAllBases.run(thread.pk);
 	return isDone;
 }

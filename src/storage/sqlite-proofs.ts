@@ -27,6 +27,16 @@ export function proveKeys(session: SqliteSession, thread: SqlThread): void {
 	});
 }
 
+/** Proves that a thread has no checkpoint with this key. A damaged one beside it may end the search for it too early. */
+export function proveAbsent(session: SqliteSession, thread: SqlThread, ns: string, id: string): void {
+	proveKeys(session, thread);
+	const next = session.sql.getNextKey.get(thread.pk, ns, id) as
+		| { thread: unknown; ns: unknown; id: unknown }
+		| undefined;
+	const isAfter = next?.thread === thread.pk && next.ns === ns && typeof next.id === "string" && next.id !== id;
+	if (next !== undefined && !isAfter) throw incomplete(thread);
+}
+
 /** Proves that the index of a thread's forks is whole. */
 export function proveForks(session: SqliteSession, thread: SqlThread): void {
 	prove(session.forks, thread, thread.forks, () => {
@@ -104,14 +114,27 @@ export function proveThreads(session: SqliteSession, column: "era" | "family", a
 	session.wholeIndexes.add(column);
 }
 
-/** Proves that all threads are there, and all of their keys: once, and again only if somebody else has changed anything. */
+/**
+ * Proves that all threads are there, with all of their keys and rows: once, and again only if somebody else has changed
+ * anything.
+ */
 export function proveAll(session: SqliteSession): void {
 	session.refresh();
 	if (session.areAllProven) return;
 	const threads = session.sql.getAllThreads.all().map(checkThread);
 	proveThreads(session, "era", threads);
 	for (const thread of threads) proveKeys(session, thread);
+	proveCounts(session, threads);
 	session.areAllProven = true;
+}
+
+/** Proves that there are as many keys and rows as threads say, and none of anything else. */
+export function proveCounts({ sql }: SqliteSession, threads: Iterable<Pick<SqlThread, "checkpoints">>): void {
+	let expected = 0;
+	for (const { checkpoints } of threads) expected += checkpoints;
+	const { keys, rows } = sql.countAll.get() as { keys: number; rows: number };
+	if (keys === expected && rows === expected) return;
+	throw new CheckpointError("CORRUPT", "Checkpoints are missing, or belong to no thread: call repair().");
 }
 
 interface ThreadCount {

@@ -3,8 +3,9 @@ import { CheckpointError, quote } from "../errors.ts";
 import { type Entry, relinkCheckpoint, type SqlCheckpoint } from "./sqlite-checkpoints.ts";
 import { isBusy, openDatabase, type SqliteDatabase } from "./sqlite-driver.ts";
 import { HEAD } from "./sqlite-heads.ts";
-import { type PackedId, unpackId, unpackOptional } from "./sqlite-ids.ts";
+import { type PackedId, packId, unpackId, unpackOptional } from "./sqlite-ids.ts";
 import { SqlitePages, type Value } from "./sqlite-pages.ts";
+import { spreadPending } from "./sqlite-put-writes.ts";
 import { type FoundThread, findGone, findRows, findThreadNames } from "./sqlite-salvage.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { setNextNumber } from "./sqlite-sequence.ts";
@@ -229,7 +230,7 @@ class Rebuild {
 		for (const { ns, id, parentId } of parted) relinkCheckpoint(this.#session, thread, ns, id, parentId);
 		for (const { writes, bases } of totals.values()) thread.loose = addSums(addSums(thread.loose, writes), bases);
 		const missing = checkpoints - thread.checkpoints;
-		if (thread.keys !== keys && missing !== 0)
+		if (this.#saved.has(pk) && thread.keys !== keys && missing !== 0)
 			this.lost.push({ threadId, problem: `${missing > 0 ? missing : "Some"} checkpoints are missing.` });
 		insertThread(this.#session, thread);
 		saveThread(this.#session, thread);
@@ -238,8 +239,12 @@ class Rebuild {
 	/** Totals over the writes and bases of a thread, by checkpoint. */
 	#totals(thread: SqlThread): Map<string, { writes: number; bases: number }> {
 		const { pk } = thread;
+		const { sql } = this.#session;
 		const totals = new Map<string, { writes: number; bases: number }>();
-		for (const row of this.#session.sql.getThreadPending.all(pk) as Pending[]) {
+		// While a key was lost, writes may have been added beside those that stand in its row.
+		for (const { ns, id } of sql.getThreadPending.all(pk) as Pending[])
+			if (sql.getWrites.get(pk, ns, packId(id)) !== undefined) spreadPending(this.#session, thread, ns, id);
+		for (const row of sql.getThreadPending.all(pk) as Pending[]) {
 			const writes = subtractSums(totalOfPending(openPending(thread, row)), NO_WRITES);
 			totals.set(keyOf(row.ns, row.id), { writes, bases: 0 });
 		}

@@ -3,8 +3,9 @@ import { HEAD, sqlHolder } from "./sqlite-heads.ts";
 import { PENDING_BYTES, PENDING_CHANNELS, PENDING_COUNT } from "./sqlite-pending.ts";
 import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 
-/** Rows of checkpoints by their keys. If a row is lost, its columns are null. */
-export const ROWS = "delta_key LEFT JOIN delta_checkpoint ON pk = row_pk";
+/** Rows of checkpoints by their keys. If a row is lost, or the number leads to another one, its columns are null. */
+export const ROWS = `delta_key LEFT JOIN delta_checkpoint
+	ON pk = row_pk AND thread = thread_pk AND ns = key_ns AND id = key_id`;
 const REST = `parent, fork, run_id, source, step, writes, bases, sum, pending, ${HEAD} AS head`;
 export const CHECKPOINT = `SELECT pk, thread_pk AS thread, key_ns AS ns, key_id AS id, ${REST} FROM ${ROWS}`;
 const CHECKPOINT_ROW = `SELECT pk, thread, ns, id, ${REST} FROM delta_checkpoint`;
@@ -22,7 +23,8 @@ const IN_ROW = `length(${HEAD}) + ${PENDING_BYTES} AS bytes, ${PENDING_COUNT} AS
 const IN_ROWS = `total(length(${HEAD}) + ${PENDING_BYTES}) AS bytes, total(${PENDING_COUNT}) AS pendingWrites`;
 const KEY = "thread_pk = ? AND key_ns = ? AND key_id = ?";
 /** The row with a key. */
-const ROW_OF_KEY = "pk = (SELECT row_pk FROM delta_key WHERE thread_pk = :thread AND key_ns = :ns AND key_id = :id)";
+const ROW_OF_KEY = `pk = (SELECT row_pk FROM delta_key WHERE thread_pk = :thread AND key_ns = :ns AND key_id = :id)
+	AND thread = :thread AND ns = :ns AND id = :id`;
 /** Keys of a run of checkpoints of one namespace; see `sqlite-removal.ts`. */
 const KEYS_BETWEEN = "thread_pk = :thread AND key_ns = :ns AND key_id BETWEEN :first AND :last";
 /** Their writes or bases. */
@@ -52,6 +54,8 @@ const SQL = {
 	getLatest: `${CHECKPOINT} WHERE thread_pk = ? AND key_ns = ? ORDER BY key_id DESC LIMIT 1`,
 	getNext: `${CHECKPOINT} WHERE thread_pk = ? AND key_ns = ? AND key_id > ? ORDER BY key_id LIMIT 1`,
 	getForks: `${CHECKPOINT_ROW} WHERE thread = ? AND ns = ? AND parent = ? AND fork = 1`,
+	getNextKey: `SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key
+		WHERE thread_pk = ? AND key_ns = ? AND key_id >= ? ORDER BY key_id LIMIT 1`,
 	getNewestId: "SELECT max(key_id) AS id FROM delta_key WHERE thread_pk = ? AND key_ns = ?",
 	findRunCheckpoints: `${CHECKPOINT_ROW} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key WHERE thread_pk = ? AND row_pk > 0",
@@ -84,7 +88,7 @@ const SQL = {
 	countCheckpoints: `SELECT count(pk) AS count, sum(iif(pending IS NULL, writes - ${NO_WRITES}, 0)) AS writes,
 		sum(bases) AS bases, sum(typeof(head) = 'blob') AS holders, ${IN_ROWS} FROM ${ROWS} WHERE ${KEYS_BETWEEN}`,
 	listHolders: `SELECT pk FROM ${ROWS} WHERE ${KEYS_BETWEEN} AND typeof(head) = 'blob'`,
-	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE pk IN (SELECT row_pk FROM delta_key WHERE ${KEYS_BETWEEN})`,
+	removeCheckpoints: `DELETE FROM delta_checkpoint WHERE pk IN (SELECT pk FROM ${ROWS} WHERE ${KEYS_BETWEEN})`,
 	removeKeys: `DELETE FROM delta_key WHERE ${KEYS_BETWEEN}`,
 	listForksBetween: `SELECT ns, parent, pk, fork FROM delta_checkpoint INDEXED BY delta_checkpoint_fork
 		WHERE thread = :thread AND ns = :ns AND id BETWEEN :first AND :last AND fork = 1`,
@@ -185,6 +189,9 @@ const SQL = {
 	getThreadsByHash: `${threadsBy("INDEXED BY delta_thread_hash")} WHERE hash = ?`,
 	getFamily: `${THREAD} WHERE family = ?`,
 	getAllThreads: threadsBy("NOT INDEXED"),
+	/** Checkpoints of threads that are not about to be removed. */
+	countAll: `SELECT (SELECT count(*) FROM delta_key WHERE row_pk > 0 AND thread_pk NOT IN (SELECT thread FROM delta_gone)) AS keys,
+		(SELECT count(*) FROM delta_checkpoint WHERE thread NOT IN (SELECT thread FROM delta_gone)) AS rows`,
 	/** A thread that is a copy of another, or has one. */
 	getCopy: "SELECT family FROM delta_thread GROUP BY family HAVING count(*) > 1 LIMIT 1",
 	listThreadsByPk: `${threadsBy("NOT INDEXED")} WHERE pk > ? ORDER BY pk LIMIT ?`,
