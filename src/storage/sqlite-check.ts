@@ -75,7 +75,8 @@ function checkRows(session: SqliteSession, thread: SqlThread, damage: DamageList
 	session.forks.delete(thread.pk);
 	for (const check of [proveKeys, proveForks, findThreadWrites, findThreadBases])
 		damage.collect(threadId, () => check(session, thread));
-	for (const { ns, id } of session.sql.listKeys.all(thread.pk) as { ns: string; id: string }[]) {
+	for (const { ns, id } of session.sql.listKeys.all(thread.pk) as { ns: string | Uint8Array; id: string }[]) {
+		if (typeof ns !== "string") continue;
 		damage.collect(threadId, () => {
 			checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
 			findWrites(session, thread, ns, id);

@@ -11,7 +11,7 @@ import {
 	unpackOptional,
 	unpackSource,
 } from "./sqlite-ids.ts";
-import { keepProof, proveAbsent, proveForks, proveKeys } from "./sqlite-proofs.ts";
+import { keepProof, proveForks, proveKeys } from "./sqlite-proofs.ts";
 import { spreadPending } from "./sqlite-put-writes.ts";
 import type { FreshCheckpoint, SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfFork, sumOfKey, sumOfThread } from "./sqlite-sums.ts";
@@ -63,7 +63,7 @@ export function findCheckpoint(
 ): SqlCheckpoint | undefined {
 	const row = session.sql.getCheckpoint.get(thread.pk, ns, id);
 	if (row !== undefined) return checkCheckpoint(row, thread);
-	proveAbsent(session, thread, ns, id);
+	proveKeys(session, thread);
 	return undefined;
 }
 

@@ -54,11 +54,10 @@ const SQL = {
 	getLatest: `${CHECKPOINT} WHERE thread_pk = ? AND key_ns = ? ORDER BY key_id DESC LIMIT 1`,
 	getNext: `${CHECKPOINT} WHERE thread_pk = ? AND key_ns = ? AND key_id > ? ORDER BY key_id LIMIT 1`,
 	getForks: `${CHECKPOINT_ROW} WHERE thread = ? AND ns = ? AND parent = ? AND fork = 1`,
-	getNextKey: `SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key
-		WHERE thread_pk = ? AND key_ns = ? AND key_id >= ? ORDER BY key_id LIMIT 1`,
 	getNewestId: "SELECT max(key_id) AS id FROM delta_key WHERE thread_pk = ? AND key_ns = ?",
 	findRunCheckpoints: `${CHECKPOINT_ROW} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key WHERE thread_pk = ? AND row_pk > 0",
+	/** With the one that has the totals. */
+	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key WHERE thread_pk = ?",
 	listNamespaces: "SELECT DISTINCT key_ns FROM delta_key WHERE thread_pk = ? AND row_pk > 0",
 	listIds: "SELECT key_id FROM delta_key WHERE thread_pk = ? AND key_ns = ? ORDER BY key_id",
 	insertKey: "INSERT INTO delta_key (thread_pk, key_ns, key_id, row_pk) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",

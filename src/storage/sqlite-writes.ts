@@ -1,7 +1,7 @@
 import { CheckpointError, type Place, quote } from "../errors.ts";
 import { type PackedId, packId, unpackId } from "./sqlite-ids.ts";
 import { type SummedWrite, unpackWrites } from "./sqlite-pending.ts";
-import { proveAbsent } from "./sqlite-proofs.ts";
+import { proveKeys } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
 import { addSums, NO_WRITES, subtractSums, sumOf, sumOfThread } from "./sqlite-sums.ts";
 import { findThread, type SqlThread } from "./sqlite-threads.ts";
@@ -88,7 +88,7 @@ export interface RowPlace {
 /** A checkpoint without a row has no place, and nobody keeps a total of what it has. */
 export function findPlace(session: SqliteSession, thread: SqlThread, ns: string, id: string): RowPlace | undefined {
 	const place = session.sql.getPlace.get(thread.pk, ns, id) as RowPlace | undefined;
-	if (place === undefined) proveAbsent(session, thread, ns, id);
+	if (place === undefined) proveKeys(session, thread);
 	else if (place.pk === null) throw missing(thread, { ns, id });
 	return place;
 }
