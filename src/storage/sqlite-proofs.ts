@@ -13,36 +13,43 @@ import { checkThread, type SqlThread } from "./sqlite-threads.ts";
 /** More threads than this are not remembered: to look again is quick. */
 const MOST_PROVEN = 10_000;
 
-/** Proves that the index of a thread's checkpoint ids is whole. */
+/**
+ * Proves that the index of a thread's checkpoint ids is whole. An entry of another thread that is out of order misleads a
+ * search for one of these only if it misleads this one too, or that for the thread's totals, which stand behind them.
+ */
 export function proveKeys(session: SqliteSession, thread: SqlThread): void {
 	prove(session.keys, thread, thread.keys, () => {
 		let total = 0;
 		for (const row of session.sql.listKeys.iterate(thread.pk)) {
-			const { thread: pk, ns, id } = row as { thread: number; ns: unknown; id: unknown };
+			const { thread: owner, ns, id, pk } = row as { thread: number; ns: unknown; id: unknown; pk: number };
 			// An entry out of order comes along, and others are not found because of it.
-			if (pk !== thread.pk) return undefined;
-			if (typeof ns === "string" && typeof id === "string") total = addSums(total, sumOfKey(ns, id));
+			if (owner !== thread.pk) return undefined;
+			// What leads to no row is left out of lists.
+			if (typeof ns === "string" && typeof id === "string" && pk > 0) total = addSums(total, sumOfKey(ns, id));
 		}
 		return total;
 	});
 }
 
-/** Proves that the index of a thread's forks is whole. */
+/** Proves that the index of a thread's forks is whole, and that each is found by a search for it alone. */
 export function proveForks(session: SqliteSession, thread: SqlThread): void {
 	prove(session.forks, thread, thread.forks, () => {
 		let total = 0;
 		for (const row of session.sql.listForks.iterate(thread.pk)) {
-			const {
-				thread: owner,
-				ns,
-				parent,
-				pk,
-			} = row as { thread: number; ns: string; parent: PackedId | null; pk: number };
-			if (owner !== thread.pk) return undefined;
-			total = addSums(total, sumOfFork({ ns, parent, pk, fork: 1 }));
+			const { thread: owner, isFound, ...fork } = row as FoundFork;
+			if (owner !== thread.pk || isFound === 0) return undefined;
+			total = addSums(total, sumOfFork({ ...fork, fork: 1 }));
 		}
 		return total;
 	});
+}
+
+interface FoundFork {
+	readonly thread: number;
+	readonly ns: string;
+	readonly parent: PackedId | null;
+	readonly pk: number;
+	readonly isFound: number;
 }
 
 function prove(

@@ -56,13 +56,16 @@ const SQL = {
 	getForks: `${CHECKPOINT_ROW} WHERE thread = ? AND ns = ? AND parent = ? AND fork = 1`,
 	getNewestId: "SELECT max(key_id) AS id FROM delta_key WHERE thread_pk = ? AND key_ns = ?",
 	findRunCheckpoints: `${CHECKPOINT_ROW} WHERE run_id IN (SELECT value FROM json_each(?))`,
-	/** With the one that has the totals. */
-	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id FROM delta_key WHERE thread_pk = ?",
+	/** With the one that has the totals, which leads to no row. */
+	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id, row_pk AS pk FROM delta_key WHERE thread_pk = ?",
 	listNamespaces: "SELECT DISTINCT key_ns FROM delta_key WHERE thread_pk = ? AND row_pk > 0",
 	listIds: "SELECT key_id FROM delta_key WHERE thread_pk = ? AND key_ns = ? ORDER BY key_id",
 	insertKey: "INSERT INTO delta_key (thread_pk, key_ns, key_id, row_pk) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-	listForks:
-		"SELECT thread, ns, parent, pk FROM delta_checkpoint INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1",
+	/** Each is searched for once more, by all that it has. */
+	listForks: `SELECT thread, ns, parent, pk, EXISTS (
+		SELECT 1 FROM delta_checkpoint AS again INDEXED BY delta_checkpoint_fork WHERE again.thread = listed.thread
+		AND again.ns = listed.ns AND again.parent IS listed.parent AND again.pk = listed.pk AND again.fork = 1) AS isFound
+		FROM delta_checkpoint AS listed INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1`,
 	outlineForks: `SELECT thread, ns, id, parent, fork, run_id, source, step, sum FROM delta_checkpoint
 		INDEXED BY delta_checkpoint_fork WHERE thread = ? AND fork = 1`,
 	insertCheckpoint: `INSERT INTO delta_checkpoint (thread, ns, id, parent, fork, run_id, source, step, writes, bases, sum, head)
