@@ -100,11 +100,14 @@ export class FlipFixture {
 		{ withLog = false, ...options }: SqliteSaverOptions & { withLog?: boolean } = {},
 	): Promise<FlipFixture> {
 		const path = join(folder, `${name}-made.db`);
-		const first = new SqliteSaver(path, options);
-		const contents = await fill(first);
-		await first.close();
-		const saver = new SqliteSaver(path, options);
-		await append(saver);
+		const { contents, saver } = await atSameTime(async () => {
+			const first = new SqliteSaver(path, options);
+			const contents = await fill(first);
+			await first.close();
+			const saver = new SqliteSaver(path, options);
+			await append(saver);
+			return { contents, saver };
+		});
 		const questions = await questionsFor(saver, contents);
 		const answers = new Map<string, string>();
 		for (const { name, ask } of questions) answers.set(name, print(await ask(saver)));
@@ -208,6 +211,18 @@ export class FlipFixture {
 				problems.push(`${name} is answered otherwise after the repair, which did not name its thread`);
 		}
 		return { named, problems };
+	}
+}
+
+/** Times are stored, and so is what depends on them: with the same ones, a flip of the same number is the same flip. */
+async function atSameTime<T>(work: () => Promise<T>): Promise<T> {
+	const { now } = Date;
+	let time = Date.UTC(2026, 0, 1);
+	Date.now = () => time++;
+	try {
+		return await work();
+	} finally {
+		Date.now = now;
 	}
 }
 
