@@ -1,9 +1,7 @@
-import { CheckpointError } from "../errors.ts";
 import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
-import { allocate, ByteWriter, MOST_KEPT_BYTES, utf16Bytes } from "./byte-writer.ts";
+import { utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ElementMemos } from "./element-memos.ts";
-import { findPath } from "./find-path.ts";
 import {
 	describeInstance,
 	type Fields,
@@ -13,21 +11,14 @@ import {
 	messageTypeOf,
 	standInFor,
 } from "./instances.ts";
-import { type Home, type Memo, Recorder } from "./memo.ts";
+import { Recorder } from "./memo.ts";
 import { MetObjects } from "./met-objects.ts";
 import { ReadMembers } from "./read-members.ts";
+import { RunWriter } from "./run-writer.ts";
 import { Trail } from "./trail.ts";
+import { explain, Refusal } from "./unserializable.ts";
 import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
-/** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
-const SLACK_AFTER_COPY = 1 / 64;
-/** A buffer that grew for a large value becomes that value if no greater share of it is left unused. */
-const MOST_SLACK = 1 / 4;
-/** A list of fewer bytes is copied as quickly as it is continued. */
-const WORTH_CONTINUING = 4096;
-/** Room for what comes next that a list gets when it has grown once, and the most that it may have, as shares of it. */
-const ROOM_TO_GROW = 1 / 32;
-const MOST_ROOM = 1 / 16;
 /** So many elements are taken to be new, or not to be, when the first of them is. */
 const MET_TOGETHER = 16;
 
@@ -45,7 +36,7 @@ const EMPTY_LIST = Uint8Array.of(LAYOUT.array);
  *
  * The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
-export class Encoder extends ByteWriter {
+export class Encoder extends RunWriter {
 	#busy = false;
 	/** Objects seen in this value. */
 	readonly #seen = new MetObjects();
@@ -57,16 +48,6 @@ export class Encoder extends ByteWriter {
 	readonly #memos = new ElementMemos();
 	#usesMemos = true;
 	readonly #trail = new Trail();
-	/** Bytes of an older value that are to be copied. */
-	#runHome: Home | undefined;
-	#runStart = 0;
-	#runEnd = 0;
-	/** The older value that this one is, with something after it. */
-	#continued: Home | undefined;
-	/** How much of a buffer with room to grow is taken. The next value goes on from there, if it begins with all of that. */
-	readonly #taken = new WeakMap<ArrayBufferLike, number>();
-	/** The encoder's own buffer, while it writes into one that a value goes on in. */
-	#ownBytes: Uint8Array | undefined;
 	/** Notes what the bytes of the member being written depend on. */
 	#recorder: Recorder | undefined;
 	readonly #classes: ClassRegistry;
@@ -109,8 +90,8 @@ export class Encoder extends ByteWriter {
 		this.at = 0;
 		try {
 			const isFromMemory = this.#writeRoot(value);
-			const bytes = this.#takeBytes();
-			if (isFromMemory) this.#memos.end(bytes, this.#continued);
+			const bytes = this.takeBytes();
+			if (isFromMemory) this.#memos.end(bytes, this.continued);
 			this.#trail.end(value, bytes);
 			return bytes;
 		} catch (error) {
@@ -119,10 +100,9 @@ export class Encoder extends ByteWriter {
 			this.#busy = false;
 			this.#usesMemos = true;
 			this.#numbers = undefined;
-			this.#runHome = undefined;
 			this.#seen.clear();
 			this.#trail.abandon();
-			this.#leaveValue();
+			this.endRuns();
 			this.dropLargeBuffer();
 		}
 	}
@@ -185,7 +165,7 @@ export class Encoder extends ByteWriter {
 				const member = (value as Record<string, unknown>)[key];
 				this.#trail.entry(key, member);
 				if (isUnstorable(member) && !this.#isStrict) continue;
-				this.#writeRun();
+				this.writeRun();
 				this.#writeKey(key);
 				const start = this.at;
 				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
@@ -193,14 +173,13 @@ export class Encoder extends ByteWriter {
 			}
 			this.#trail.endObject();
 		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
-		this.#writeRun();
+		this.writeRun();
 		// An older value has the same, and keeps it: one with references is written again.
-		if (this.#ownBytes === undefined) this.bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+		if (!this.isInOlder) this.bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
 	}
 
 	#start(): void {
-		this.#leaveValue();
-		this.#continued = undefined;
+		this.endRuns();
 		this.reserve(16);
 		this.at = 1;
 		this.#count = 0;
@@ -229,15 +208,15 @@ export class Encoder extends ByteWriter {
 	 */
 	#writeMember(value: unknown, isKnown: boolean): void {
 		if (!this.#usesMemos || typeof value !== "object" || value === null) {
-			this.#writeRun();
+			this.writeRun();
 			return this.#write(value);
 		}
 		const memo = this.#memos.find(value);
 		if (memo !== undefined) {
 			this.#trail.abandon();
-			return this.#addToRun(memo);
+			return this.addToRun(memo);
 		}
-		this.#writeRun();
+		this.writeRun();
 		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
 		const start = this.at;
 		const recorder = new Recorder();
@@ -248,66 +227,6 @@ export class Encoder extends ByteWriter {
 			this.#recorder = undefined;
 		}
 		this.#memos.keep(value, recorder, start, this.at - start);
-	}
-
-	/** Members that stood one after the other do so again, as a rule: they are copied together. */
-	#addToRun(memo: Memo): void {
-		if (memo.home !== this.#runHome || memo.at !== this.#runEnd) {
-			this.#writeRun();
-			this.#runHome = memo.home;
-			this.#runStart = memo.at;
-			this.#runEnd = memo.at;
-		}
-		memo.next = this.at + this.#runEnd - this.#runStart;
-		this.#runEnd += memo.length;
-	}
-
-	#takeBytes(): Uint8Array {
-		const length = this.at;
-		if (this.#continued !== undefined) return this.#takeContinued(length);
-		const room = this.bytes.length;
-		if (room <= MOST_KEPT_BYTES || length < room * (1 - MOST_SLACK)) return this.copyWritten();
-		return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset, length);
-	}
-
-	#writeRun(): void {
-		const runHome = this.#runHome;
-		const home = runHome?.bytes.deref();
-		if (home === undefined) return;
-		const length = this.#runEnd - this.#runStart;
-		this.#runHome = undefined;
-		// The first element comes after the byte of the layout.
-		if (this.at === 1 && this.#runStart === 1 && this.#runEnd === home.length && length >= WORTH_CONTINUING) {
-			this.#continued = runHome;
-			return this.#goOnAfter(home);
-		}
-		this.reserve(length, SLACK_AFTER_COPY);
-		this.bytes.set(home.subarray(this.#runStart, this.#runEnd), this.at);
-		this.at += length;
-	}
-
-	/** Writes what follows right after an older value: in its own memory, if nothing else does, or in a copy with room. */
-	#goOnAfter(older: Uint8Array): void {
-		this.#ownBytes = this.bytes;
-		const isLast = this.#taken.get(older.buffer) === older.length;
-		this.writeTo(isLast ? wholeOf(older) : copyWithRoom(older));
-		this.at = older.length;
-	}
-
-	protected override roomFor(needed: number, slack: number): number {
-		return this.#ownBytes === undefined ? super.roomFor(needed, slack) : roomToGrow(needed);
-	}
-
-	#takeContinued(length: number): Uint8Array {
-		const isLarge = this.bytes.length > length * (1 + MOST_ROOM);
-		const bytes = isLarge ? copyWithRoom(this.bytes.subarray(0, length)) : this.bytes;
-		this.#taken.set(bytes.buffer, length);
-		return new Uint8Array(bytes.buffer, 0, length);
-	}
-
-	#leaveValue(): void {
-		if (this.#ownBytes !== undefined) this.writeTo(this.#ownBytes);
-		this.#ownBytes = undefined;
 	}
 
 	#write(value: unknown): void {
@@ -575,21 +494,6 @@ function isKnown(value: object): boolean {
 	return messageTypeOf(value) !== undefined || describeInstance(value) !== undefined;
 }
 
-function roomToGrow(length: number): number {
-	return Math.ceil(length * (1 + ROOM_TO_GROW));
-}
-
-function copyWithRoom(bytes: Uint8Array): Uint8Array {
-	const copy = allocate(roomToGrow(bytes.length));
-	copy.set(bytes);
-	return copy;
-}
-
-/** All of the memory that bytes are the beginning of. */
-function wholeOf({ buffer }: Uint8Array): Uint8Array {
-	return typeof Buffer === "undefined" ? new Uint8Array(buffer) : Buffer.from(buffer);
-}
-
 function hasToJson(value: unknown): boolean {
 	return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
@@ -617,43 +521,4 @@ function isHidden(value: object, key: string): boolean {
 function isSparse(value: unknown[]): boolean {
 	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
 	return false;
-}
-
-/** Something that strict mode does not store. */
-class Refusal extends Error {
-	readonly value: unknown;
-
-	constructor(value: unknown) {
-		const kind =
-			typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
-		super(`${kind} would not come back as it was; register its class in \`classes\`, or turn \`strict\` off`);
-		this.value = value;
-	}
-}
-
-function explain(error: unknown, root: unknown): unknown {
-	if (error instanceof CheckpointError) return error;
-	const path = error instanceof Refusal ? (findPath(root, error.value) ?? "") : "";
-	return new UnserializableError("the value", path, reasonOf(error), { cause: error });
-}
-
-function reasonOf(error: unknown): string {
-	if (!(error instanceof Error)) return "what it is made of threw something";
-	// A class that makes new objects without end when it is asked for its JSON.
-	return error instanceof RangeError && error.message.includes("call stack")
-		? "it is nested too deeply"
-		: error.message;
-}
-
-/** A value that has no bytes. */
-export class UnserializableError extends CheckpointError {
-	/** Leads to the culprit from the value that was to be encoded: `[3].metadata.fn`. */
-	readonly path: string;
-	readonly reason: string;
-
-	constructor(name: string, path: string, reason: string, options: ErrorOptions) {
-		super("UNSERIALIZABLE", `Can't store ${name}${path}: ${reason}.`, options);
-		this.path = path;
-		this.reason = reason;
-	}
 }

@@ -1,5 +1,5 @@
 import type { Codec, Encoded } from "../codec/codec.ts";
-import { UnserializableError } from "../codec/encoder.ts";
+import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
 import { Budget, Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
