@@ -72,6 +72,7 @@ function checkPart<R>(
 function checkRows(session: SqliteSession, thread: SqlThread, damage: DamageList): void {
 	const { thread_id: threadId } = thread;
 	session.keys.delete(thread.pk);
+	session.rows.delete(thread.pk);
 	session.forks.delete(thread.pk);
 	for (const check of [proveKeys, proveForks, findThreadWrites, findThreadBases])
 		damage.collect(threadId, () => check(session, thread));

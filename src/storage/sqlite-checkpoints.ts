@@ -263,6 +263,7 @@ export function countOut(
 
 function setKeys(session: SqliteSession, thread: SqlThread, total: number): void {
 	keepProof(session.keys, thread, thread.keys, total);
+	keepProof(session.rows, thread, thread.keys, total);
 	thread.keys = total;
 }
 

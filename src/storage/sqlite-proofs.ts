@@ -31,6 +31,14 @@ export function proveKeys(session: SqliteSession, thread: SqlThread): void {
 	});
 }
 
+/** Whether every key of a thread leads to its own row. To be called once {@link proveKeys} was. */
+export function hasAllRows({ sql, rows }: SqliteSession, thread: SqlThread): boolean {
+	if (rows.get(thread.pk) === thread.keys) return true;
+	if (sql.getLost.get(thread.pk) !== undefined) return false;
+	remember(rows, thread, thread.keys);
+	return true;
+}
+
 /** Proves that the index of a thread's forks is whole, and that each is found by a search for it alone. */
 export function proveForks(session: SqliteSession, thread: SqlThread): void {
 	prove(session.forks, thread, thread.forks, () => {
@@ -77,8 +85,9 @@ function remember(proven: Map<number, number>, { pk }: SqlThread, total: number)
 }
 
 /** What has no rows has no index that could lack one. */
-export function startProofs({ keys, forks }: SqliteSession, thread: SqlThread): void {
+export function startProofs({ keys, rows, forks }: SqliteSession, thread: SqlThread): void {
 	remember(keys, thread, 0);
+	remember(rows, thread, 0);
 	remember(forks, thread, 0);
 }
 

@@ -3,9 +3,9 @@ import { compareRows } from "./compare-rows.ts";
 import { checkCheckpoint, findLatest, type SqlCheckpoint, toCheckpoint } from "./sqlite-checkpoints.ts";
 import { sqlOfHead } from "./sqlite-heads.ts";
 import { packSource } from "./sqlite-ids.ts";
-import { proveAll, proveKeys } from "./sqlite-proofs.ts";
+import { hasAllRows, proveAll, proveKeys } from "./sqlite-proofs.ts";
 import type { SqliteSession } from "./sqlite-session.ts";
-import { CHECKPOINT, ROWS } from "./sqlite-statements.ts";
+import { CHECKPOINT, ROWS, SOUND_ROWS } from "./sqlite-statements.ts";
 import { findThread, getThreadByPk, type SqlThread } from "./sqlite-threads.ts";
 import type { FoundCheckpoint, HeadPieces, ScanQuery } from "./storage.ts";
 
@@ -34,8 +34,10 @@ function findPage(session: SqliteSession, query: ScanQuery): Found[] {
 	const where = new Conditions();
 	addFilters(where, query);
 	// Where nothing is asked of rows, keys tell it all. If a row is lost, it is found when it is read.
-	const from = where.isEmpty ? "delta_key" : ROWS;
-	where.orElse("pk IS NULL").add("thread_pk = ? AND row_pk > 0", thread.pk);
+	const isSound = where.isEmpty || hasAllRows(session, thread);
+	const from = where.isEmpty ? "delta_key" : isSound ? SOUND_ROWS : ROWS;
+	if (!isSound) where.orElse("pk IS NULL");
+	where.add("thread_pk = ? AND row_pk > 0", thread.pk);
 	if (ns !== undefined) where.add("key_ns = ?", ns);
 	if (before !== undefined) where.add("key_id < ?", before);
 	if (after !== undefined) {
@@ -148,14 +150,12 @@ class Conditions {
 	}
 
 	/** Makes all so far one condition, which another one may take the place of. */
-	orElse(other: string): this {
-		if (!this.isEmpty) this.#conditions.splice(0, Number.POSITIVE_INFINITY, `((${this.text}) OR ${other})`);
-		return this;
+	orElse(other: string): void {
+		this.#conditions.splice(0, Number.POSITIVE_INFINITY, `((${this.text}) OR ${other})`);
 	}
 
-	add(condition: string, ...values: unknown[]): this {
+	add(condition: string, ...values: unknown[]): void {
 		this.#conditions.push(condition);
 		this.parameters.push(...values);
-		return this;
 	}
 }

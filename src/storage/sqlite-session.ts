@@ -28,6 +28,8 @@ export class SqliteSession {
 	/** The totals of threads, by number, that their indexes were found to have; see `sqlite-proofs.ts`. */
 	readonly keys = new Map<number, number>();
 	readonly forks = new Map<number, number>();
+	/** The totals of threads whose keys were found to lead to their own rows. */
+	readonly rows = new Map<number, number>();
 	/** Indexes of all threads that were found to be whole. */
 	readonly wholeIndexes = new Set<string>();
 	/** Whether all threads and all of their keys were found to be there, and nobody else has changed anything since. */

@@ -6,6 +6,8 @@ import { NO_WRITES, sqlSum } from "./sqlite-sums.ts";
 /** Rows of checkpoints by their keys. If a row is lost, or the number leads to another one, its columns are null. */
 export const ROWS = `delta_key LEFT JOIN delta_checkpoint
 	ON pk = row_pk AND thread = thread_pk AND ns = key_ns AND id = key_id`;
+/** The same of a thread whose keys are known to lead to their own rows. */
+export const SOUND_ROWS = "delta_key CROSS JOIN delta_checkpoint ON pk = row_pk";
 const REST = `parent, fork, run_id, source, step, writes, bases, sum, pending, ${HEAD} AS head`;
 export const CHECKPOINT = `SELECT pk, thread_pk AS thread, key_ns AS ns, key_id AS id, ${REST} FROM ${ROWS}`;
 const CHECKPOINT_ROW = `SELECT pk, thread, ns, id, ${REST} FROM delta_checkpoint`;
@@ -58,6 +60,8 @@ const SQL = {
 	findRunCheckpoints: `${CHECKPOINT_ROW} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	/** With the one that has the totals, which leads to no row. */
 	listKeys: "SELECT thread_pk AS thread, key_ns AS ns, key_id AS id, row_pk AS pk FROM delta_key WHERE thread_pk = ?",
+	/** A key that leads to no row, or to another one. */
+	getLost: `SELECT 1 FROM ${ROWS} WHERE thread_pk = ? AND row_pk > 0 AND pk IS NULL LIMIT 1`,
 	listNamespaces: "SELECT DISTINCT key_ns FROM delta_key WHERE thread_pk = ? AND row_pk > 0",
 	listIds: "SELECT key_id FROM delta_key WHERE thread_pk = ? AND key_ns = ? ORDER BY key_id",
 	insertKey: "INSERT INTO delta_key (thread_pk, key_ns, key_id, row_pk) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
