@@ -115,4 +115,4 @@ function inflation(stops: readonly Stop[]): number {
 	return sum(({ length, weight }) => length * weight) / sum(({ length }) => length);
 }
 
-export const chats = [chat(250, 20, 2), chat(1000, 40, 1, true), chat(4000, 60, 1)];
+export const chats = [chat(250, 20, 1), chat(1000, 40, 1, true), chat(4000, 60, 1)];

@@ -100,4 +100,4 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 	};
 }
 
-export const deltas = [delta(300, 10, 2), delta(1000, 10, 1)];
+export const deltas = [delta(300, 10, 1), delta(1000, 10, 1)];
