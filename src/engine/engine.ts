@@ -33,6 +33,8 @@ export interface WrittenBlob {
 	readonly channel: string;
 	readonly id: number;
 	readonly blob: Blob;
+	/** Of the thread when it was stored: with another one, it may have been removed since. */
+	readonly stamp: number;
 }
 
 /** The checkpoint that was put last in a thread, with what it weighs. */
@@ -194,10 +196,10 @@ export class Engine {
 	}
 
 	/** Keeps what was written at a checkpoint: the next one may hold the very same. */
-	keepWritten(key: CheckpointKey, blobs: readonly (MadeBlob & { readonly channel: string })[]): void {
+	keepWritten(key: CheckpointKey, blobs: readonly (MadeBlob & { readonly channel: string })[], stamp: number): void {
 		if (blobs.length === 0) return;
 		const { threadId, ns, id } = key;
-		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob }));
+		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob, stamp }));
 		const content = [...this.writtenAt(threadId, ns, id), ...added];
 		const bytes = content.reduce((sum, { blob }) => sum + weightOf(blob), 0);
 		this.#written.set(id, { threadId, ns, content }, bytes);

@@ -44,7 +44,7 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 		const stored = await engine.storage.put({ threadId, stamp, fresh, now, blobs: rowsOf(blobs), writes: rows });
 		engine.links.change(threadId, ns, [id], engine.peekView(key) === undefined ? id : undefined);
 		if (stored === undefined) continue;
-		engine.keepWritten(key, blobs);
+		engine.keepWritten(key, blobs, stored.stamp);
 		return;
 	}
 }

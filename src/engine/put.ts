@@ -225,28 +225,21 @@ async function placeWhole(engine: Engine, value: Encoded, placed: Placement): Pr
 	return made.row.id;
 }
 
-/** The blob of a pending write that brought this very value. */
-function findWritten(
-	engine: Engine,
-	{ key, parentId }: PutInput,
-	channel: string,
-	value: Encoded,
-): WrittenBlob | undefined {
-	if (parentId === undefined) return undefined;
-	const isIt = ({ type, bytes }: Encoded) => type === value.type && sameBytes(bytes, value.bytes);
-	return engine.writtenAt(key.threadId, key.ns, parentId).find((one) => one.channel === channel && isIt(one.blob));
+/** Blobs of pending writes at the parent that are certain to be there as long as what the parent names is. */
+function writtenBefore(engine: Engine, { key, parentId }: PutInput, base: View | undefined): WrittenBlob[] {
+	if (parentId === undefined || base === undefined) return [];
+	return engine.writtenAt(key.threadId, key.ns, parentId).filter(({ stamp }) => stamp === base.stamp);
 }
 
-/** The pending write that most of what is new came from, most likely. */
-function largestWritten(
-	engine: Engine,
-	{ key, parentId }: PutInput,
-	channel: string,
-	value: Encoded,
-): WrittenBlob | undefined {
-	if (parentId === undefined) return undefined;
+/** The one that brought this very value. */
+function findSame(written: readonly WrittenBlob[], channel: string, { type, bytes }: Encoded): WrittenBlob | undefined {
+	return written.find((one) => one.channel === channel && one.blob.type === type && sameBytes(one.blob.bytes, bytes));
+}
+
+/** The one that most of what is new came from, most likely. */
+function findLargest(written: readonly WrittenBlob[], channel: string, value: Encoded): WrittenBlob | undefined {
 	let largest: WrittenBlob | undefined;
-	for (const one of engine.writtenAt(key.threadId, key.ns, parentId)) {
+	for (const one of written) {
 		if (one.channel !== channel || one.blob.type !== value.type) continue;
 		if (largest === undefined || one.blob.bytes.length > largest.blob.bytes.length) largest = one;
 	}
@@ -261,15 +254,16 @@ async function placeValue(
 	base: View | undefined,
 	placed: Placement,
 ): Promise<number> {
-	const written = base && findWritten(engine, input, channel, encoded);
-	if (written !== undefined) {
+	const written = writtenBefore(engine, input, base);
+	const same = findSame(written, channel, encoded);
+	if (same !== undefined) {
 		placed.stamp = base?.stamp;
-		engine.blobs.remember(written.id, written.blob);
-		return written.id;
+		engine.blobs.remember(same.id, same.blob);
+		return same.id;
 	}
 	const before = base?.head.manifest.get(channel);
 	const baseId = typeof before === "number" ? before : undefined;
-	const made = await engine.blobs.make(encoded, baseId, largestWritten(engine, input, channel, encoded));
+	const made = await engine.blobs.make(encoded, baseId, findLargest(written, channel, encoded));
 	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
 	if (made === undefined) return baseId as number;
 	placed.blobs.push(made);

@@ -40,5 +40,6 @@ export function makeTemporaryFolder(): string {
 }
 
 export function removeFolder(folder: string): void {
-	rmSync(folder, { recursive: true, force: true });
+	// A process that is about to end may still write there.
+	rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
 }
