@@ -50,7 +50,7 @@ function startAgent(saver: Saver): () => Promise<unknown> {
 export const agent: Workload = {
 	name: "agent",
 	title: "agent loop",
-	rounds: 2,
+	rounds: { sqlite: 2, postgres: 2 },
 	warmUpMs: 1500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -53,7 +53,7 @@ async function count(saver: Saver, threadId: string | undefined, filter: object,
 export const filter: Workload = {
 	name: "filter",
 	title: "list by metadata in 100,000 checkpoints",
-	rounds: { sqlite: 3, memory: 2 },
+	rounds: { sqlite: 5, memory: 2 },
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -15,6 +15,7 @@ const nameOf = (index: number) => `process-${index}`;
 export const processes: Workload = {
 	name: "processes",
 	title: "four processes on one file",
+	rounds: 3,
 	backends: ["sqlite"],
 	measures: { put: { title: "put + putWrites" }, bytes: { title: "bytes" } },
 	async run(stage) {

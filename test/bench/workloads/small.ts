@@ -30,7 +30,7 @@ function writeStep(messages: readonly BaseMessage[], done: number): Step {
 export const small: Workload = {
 	name: "small",
 	title: "small states, 1,000 threads of 5 checkpoints",
-	rounds: 2,
+	rounds: { sqlite: 2, postgres: 2 },
 	warmUpMs: 2000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
