@@ -62,3 +62,8 @@ export function isPlain(value: unknown): boolean {
 	const prototype = Object.getPrototypeOf(value);
 	return prototype === Object.prototype || prototype === null;
 }
+
+/** Whether it decides itself what is stored of it. */
+export function hasToJson(value: unknown): boolean {
+	return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}

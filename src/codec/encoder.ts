@@ -1,4 +1,14 @@
-import { isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import {
+	hasToJson,
+	isBinary,
+	isBuffer,
+	isBuiltIn,
+	isOddBuiltIn,
+	isPlain,
+	isUnstorable,
+	nameOf,
+	unboxed,
+} from "./built-ins.ts";
 import { utf16Bytes } from "./byte-writer.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ElementMemos } from "./element-memos.ts";
@@ -28,16 +38,12 @@ const MOST_NOTED = 512;
 /** Properties of fewer bytes are quicker to encode than to remember. */
 const WORTH_MEMO = 256;
 
-const NULL = Uint8Array.of(LAYOUT.value, 0xc0);
-const EMPTY_LIST = Uint8Array.of(LAYOUT.array);
-
 /**
  * Turns values into bytes, in the format that FORMAT.md describes.
  *
  * The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
 export class Encoder extends RunWriter {
-	#busy = false;
 	/** Objects seen in this value. */
 	readonly #seen = new MetObjects();
 	/** The numbers that the decoder will give them, if the value is known to have references. */
@@ -63,30 +69,12 @@ export class Encoder extends RunWriter {
 	/** The bytes of one value, which may be shared with others. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
 		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
-		if (this.#busy) return new Encoder(this.#classes, this.#isStrict).encode(value);
-		return this.#encodeSimple(value) ?? this.#trail.find(value) ?? this.#encodeAny(value);
-	}
-
-	/** The values of most channels need none of the care that others do. */
-	#encodeSimple(value: unknown): Uint8Array | undefined {
-		if (value === null) return NULL;
-		this.at = 0;
-		this.writeByte(LAYOUT.value);
-		switch (typeof value) {
-			case "number":
-				this.writeNumber(value);
-				return this.takeWritten();
-			case "string":
-				return this.writeText(value) ? this.takeWritten() : undefined;
-			case "object":
-				return Array.isArray(value) && value.length === 0 && !this.#isSpecialArray(value) ? EMPTY_LIST : undefined;
-			default:
-				return undefined;
-		}
+		if (this.isBusy) return new Encoder(this.#classes, this.#isStrict).encode(value);
+		return this.encodeSimple(value) ?? this.#trail.find(value) ?? this.#encodeAny(value);
 	}
 
 	#encodeAny(value: unknown): Uint8Array {
-		this.#busy = true;
+		this.isBusy = true;
 		this.at = 0;
 		try {
 			const isFromMemory = this.#writeRoot(value);
@@ -97,7 +85,7 @@ export class Encoder extends RunWriter {
 		} catch (error) {
 			throw explain(error, value);
 		} finally {
-			this.#busy = false;
+			this.isBusy = false;
 			this.#usesMemos = true;
 			this.#numbers = undefined;
 			this.#seen.clear();
@@ -492,10 +480,6 @@ export class Encoder extends RunWriter {
 /** Whether it is an instance of a class that has a place in the format. */
 function isKnown(value: object): boolean {
 	return messageTypeOf(value) !== undefined || describeInstance(value) !== undefined;
-}
-
-function hasToJson(value: unknown): boolean {
-	return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
 /** A stack is put into words when it is first looked at, by code that the application can replace. */

@@ -1,5 +1,6 @@
-import { allocate, ByteWriter, MOST_KEPT_BYTES } from "./byte-writer.ts";
+import { allocate, MOST_KEPT_BYTES } from "./byte-writer.ts";
 import type { Home, Memo } from "./memo.ts";
+import { SimpleWriter } from "./simple-writer.ts";
 
 /** Room for more when the better part of a value is copied, as a share of it: as a rule, little is left to be written. */
 const SLACK_AFTER_COPY = 1 / 64;
@@ -15,7 +16,7 @@ const MOST_ROOM = 1 / 16;
  * Writes values parts of which stand in older ones. Members that stood one after the other do so again, as a rule, and are
  * copied together, as a run. A list that is an older one with something after it goes on in the memory of that one.
  */
-export class RunWriter extends ByteWriter {
+export class RunWriter extends SimpleWriter {
 	/** Where the run is that is to be copied. */
 	#home: Home | undefined;
 	#start = 0;

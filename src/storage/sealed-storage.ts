@@ -427,17 +427,17 @@ function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {
 
 /** Blobs belong to no thread. */
 function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identity {
-	const parts = ["blob", id, base ?? null, type ?? null];
-	return () => identify(...(source === undefined ? parts : [...parts, source]));
+	const parts = [id, base ?? null, type ?? null];
+	return () => identify("blob", ...(source === undefined ? parts : [...parts, source]));
 }
 
 /** Most names and ids are of such characters. */
 const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
 
-/** The parts as a JSON array. */
-function identify(...parts: (string | number | null)[]): string {
-	let text = "";
-	for (const part of parts) text += `${text === "" ? "[" : ","}${typeof part === "string" ? quoteText(part) : part}`;
+/** What kind of row it is and its parts, as a JSON array. */
+function identify(kind: string, ...parts: (string | number | null)[]): string {
+	let text = `["${kind}"`;
+	for (const part of parts) text += `,${typeof part === "string" ? quoteText(part) : part}`;
 	return `${text}]`;
 }
 

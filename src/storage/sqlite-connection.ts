@@ -14,7 +14,8 @@ export type Work<T> = (session: SqliteSession) => T;
 interface Change {
 	readonly work: Work<unknown>;
 	readonly alone: Work<unknown> | undefined;
-	readonly since: number;
+	/** When it first had to. */
+	since: number | undefined;
 	readonly resolve: (result: unknown) => void;
 	readonly reject: (error: unknown) => void;
 }
@@ -90,7 +91,7 @@ export class SqliteConnection {
 		return new Promise<T>((resolve, reject) => {
 			this.checkWritable();
 			const done = resolve as (result: unknown) => void;
-			this.#waiting.push({ work, alone, since: performance.now(), resolve: done, reject });
+			this.#waiting.push({ work, alone, since: undefined, resolve: done, reject });
 			this.#patient = canWait ? this.#patient + 1 : 0;
 			const { isShared, waitsForDisk } = this.#source;
 			// By the end of a turn the application may be in a transaction of its own.
@@ -184,7 +185,7 @@ export class SqliteConnection {
 				this.#alone(group) ?? this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
 			this.#checkFile();
 			this.#log?.noteCommit();
-			for (const [i, { resolve }] of group.entries()) resolve(results[i]);
+			for (let i = 0; i < group.length; i++) group[i]?.resolve(results[i]);
 			return undefined;
 		} catch (error) {
 			if (isBusy(error)) return { changes: group, error };
@@ -201,17 +202,20 @@ export class SqliteConnection {
 	}
 
 	/** The result of a change that is alone and needs no transaction. */
-	#alone([change, ...others]: readonly Change[]): unknown[] | undefined {
-		if (change?.alone === undefined || others.length > 0) return undefined;
+	#alone(group: readonly Change[]): unknown[] | undefined {
+		const [change] = group;
+		if (change?.alone === undefined || group.length > 1) return undefined;
 		const session = this.#ready();
 		const result = this.#isInTheirs() ? undefined : change.alone(session);
 		return result === undefined ? undefined : [result];
 	}
 
 	/** Whether a change has waited for too long, and was told so. */
-	#giveUp({ since, reject }: Change, error: unknown): boolean {
-		if (performance.now() - since < this.#busyTimeout) return false;
-		reject(translateError(error, this.#source.name));
+	#giveUp(change: Change, error: unknown): boolean {
+		const now = performance.now();
+		change.since ??= now;
+		if (now - change.since < this.#busyTimeout) return false;
+		change.reject(translateError(error, this.#source.name));
 		return true;
 	}
 
