@@ -26,7 +26,7 @@ function compileResearch(checkpointer: Saver) {
 export const fanOut: Workload = {
 	name: "fan-out",
 	title: "Send to 100 tasks",
-	rounds: { sqlite: 2, memory: 4, postgres: 2 },
+	rounds: { sqlite: 1, memory: 3, postgres: 2 },
 	warmUpMs: 1500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { DirectThread } from "../direct-thread.ts";
-import { median, timeAndBlock, timeReads } from "../measure.ts";
+import { middleMean, timeAndBlock, timeReads } from "../measure.ts";
 import { databasePath, measureOn, openSaver } from "../savers.ts";
 import { forEachInTurns, pass } from "../turns.ts";
 import { check, type Saver, type Stage, type Workload } from "../workload.ts";
@@ -106,8 +106,8 @@ export const filter: Workload = {
 				});
 				await fill(saver, stage, threads, warm);
 				return {
-					rare: median(searches.map(({ elapsed }) => elapsed)),
-					block: median(searches.map(({ block }) => block)),
+					rare: middleMean(searches.map(({ elapsed }) => elapsed)),
+					block: middleMean(searches.map(({ block }) => block)),
 					common,
 					thread,
 					put: await fill(saver, stage, threads + warm, later),

@@ -42,7 +42,7 @@ export const nested: Workload = {
 	name: "nested",
 	title: "deep nested state, one small change per step",
 	warmUpMs: 500,
-	rounds: { memory: 3 },
+	rounds: { memory: 2 },
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		bytes: { title: "bytes" },

@@ -9,7 +9,7 @@ import { check, type Workload } from "../workload.ts";
 export const threads: Workload = {
 	name: "threads",
 	title: "64 threads at once",
-	rounds: { memory: 3, postgres: 2 },
+	rounds: { memory: 2, postgres: 2 },
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: { turn: { title: "turn" }, bytes: { title: "bytes" } },
