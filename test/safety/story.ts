@@ -111,7 +111,8 @@ export class Story {
 		const target = this.#copies.find((copy) => !this.model.threads.has(copy));
 		const keepLast = 1 + random.below(6);
 		const run = random.pick(this.#runs);
-		if (kind === "copy" && target !== undefined && known.includes(threadId))
+		// Whether a copy of nothing but writes was made would not show, and it can't be made twice.
+		if (kind === "copy" && target !== undefined && known.includes(threadId) && this.model.list(threadId).length > 0)
 			return {
 				run: ({ saver }) => saver.copyThread(threadId, target),
 				apply: (model) => model.copyThread(threadId, target),
