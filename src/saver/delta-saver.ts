@@ -16,7 +16,7 @@ import { Engine } from "../engine/engine.ts";
 import { readHistory } from "../engine/history.ts";
 import { labelsOf } from "../engine/labels.ts";
 import { Maintenance } from "../engine/maintenance.ts";
-import { nextTurn, type Pause } from "../engine/pause.ts";
+import { CallsInARow, nextTurn, type Pause } from "../engine/pause.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
 import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
@@ -97,6 +97,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #chosenPasts: ChosenPasts | undefined;
 	/** How many calls were accepted and are not done, and who waits for there to be none. */
 	#running = 0;
+	readonly #inARow = new CallsInARow();
 	readonly #whenIdle: (() => void)[] = [];
 	#isClosed = false;
 
@@ -123,6 +124,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			return id === undefined ? getLatest(this.#engine, threadId, ns) : get(this.#engine, { threadId, ns, id });
 		});
 		const tuple = stored && this.#toTuple(stored);
+		if (this.#inARow.add()) await nextTurn();
 		if (threadId !== undefined && id !== undefined) await this.#noteChoice(config, tuple, { threadId, ns, id });
 		return tuple;
 	}
@@ -141,6 +143,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			isEmpty = false;
 			const tuple = this.#toTuple(stored);
 			if (before !== undefined) await this.#noteChoice(config, tuple, stored.key);
+			if (this.#inARow.add()) await nextTurn();
 			yield tuple;
 		}
 		// A subgraph that is to be replayed from a time before its first checkpoint.
@@ -178,6 +181,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		} finally {
 			this.#end();
 		}
+		if (this.#inARow.add()) await nextTurn();
 		return writeConfig(key);
 	}
 
@@ -196,6 +200,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		} finally {
 			this.#end();
 		}
+		if (this.#inARow.add()) await nextTurn();
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
