@@ -53,6 +53,22 @@ describe.each(savers)("onConflict: reject on %s", (_, open) => {
 		expect(again.log.slice(4)).toEqual(["again", "first", "second"]);
 	});
 
+	it("does not take a checkpoint for chosen from the past that was the newest when it was asked for", async () => {
+		// Now and then a call lets the event loop have a turn, in which another run may come first.
+		for (let callsBefore = 0; callsBefore < 64; callsBefore++) {
+			const saver = open({ onConflict: "reject" });
+			const put = (at: object) => saver.put(at, emptyCheckpoint(), { source: "loop", step: 1, parents: {} }, {});
+			const newest = await put({ configurable: { thread_id: "t", checkpoint_ns: "" } });
+			for (let n = 0; n < callsBefore; n++) await saver.getTuple(config);
+			const other = new Promise<unknown>((resolve) => setImmediate(() => resolve(put(newest))));
+			const mine = { ...newest, metadata: {} };
+			await saver.getTuple(mine);
+			await other;
+			await expect(put(mine)).rejects.toBeInstanceOf(ConcurrencyError);
+			await saver.close();
+		}
+	});
+
 	it("refuses a put by hand whose parent is old, and takes one that says it is a fork", async () => {
 		const saver = open({ onConflict: "reject" });
 		const put = (parent: string | undefined, source: "loop" | "fork") => {

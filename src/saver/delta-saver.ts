@@ -97,8 +97,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	readonly #chosenPasts: ChosenPasts | undefined;
 	/** How many calls were accepted and are not done, and who waits for there to be none. */
 	#running = 0;
-	readonly #inARow = new CallsInARow();
 	readonly #whenIdle: (() => void)[] = [];
+	readonly #inARow = new CallsInARow();
 	#isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
@@ -124,8 +124,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			return id === undefined ? getLatest(this.#engine, threadId, ns) : get(this.#engine, { threadId, ns, id });
 		});
 		const tuple = stored && this.#toTuple(stored);
-		if (this.#inARow.add()) await nextTurn();
 		if (threadId !== undefined && id !== undefined) await this.#noteChoice(config, tuple, { threadId, ns, id });
+		if (this.#inARow.add()) await nextTurn();
 		return tuple;
 	}
 
