@@ -394,7 +394,7 @@ describe("the database file", () => {
 				delta_blob: ["id", "family", "base", "source", "type", "sum"],
 				delta_write: [
 					...["thread", "ns", "checkpoint", "task", "generation", "idx"],
-					...["channel", "run_id", "actor", "type", "sum"],
+					...["task_path", "channel", "run_id", "actor", "type", "sum"],
 				],
 				delta_base: ["thread", "ns", "checkpoint", "channel", "sum"],
 				delta_gone: ["thread", "family"],
@@ -498,6 +498,7 @@ describe("with encryption", () => {
 		["another tag of a blob", "UPDATE delta_blob SET type = 'tjson'"],
 		["another tag of a write", "UPDATE delta_write SET type = 'tjson'"],
 		["another base of a blob", "UPDATE delta_blob SET base = (SELECT max(id) FROM delta_blob WHERE base IS NULL)"],
+		["another path of a write's task", "UPDATE delta_write SET task_path = '~__pregel_pull, z'"],
 		["another channel of a write", "UPDATE delta_write SET channel = 'elsewhere' WHERE idx = 1"],
 		["text where bytes should be", "UPDATE delta_write SET value = 'text'"],
 		["the number of a blob in clear", "UPDATE delta_write SET value = 1"],
@@ -893,7 +894,8 @@ describe("rotateKeys", () => {
 		});
 		const writes = Array.from({ length: 450 }, (_, idx) => {
 			const value = new Uint8Array(9);
-			return { ...place, taskId: "t", idx, channel: "c", runId: undefined, actor: undefined, type: undefined, value };
+			const task = { taskId: "t", taskPath: undefined, idx };
+			return { ...place, ...task, channel: "c", runId: undefined, actor: undefined, type: undefined, value };
 		});
 		await storage.put({ ...thread, blobs, writes: writes.map((write) => ({ ...write, conflict: "drop" as const })) });
 		for (let i = 0; i < 450; i++) {

@@ -17,6 +17,7 @@ const anyWrite = fc.record({
 	idx: fc.integer({ min: -4, max: 1000 }),
 	channel: fc.string({ unit: "binary" }),
 	runId: fc.constantFrom(undefined, RUN),
+	taskPath: fc.option(fc.string(), { nil: undefined }),
 	actor: fc.option(fc.maxSafeNat(), { nil: undefined }),
 	type: fc.option(fc.string(), { nil: undefined }),
 	value: fc.oneof(fc.uint8Array({ maxLength: 60 }), fc.maxSafeNat()),
@@ -70,7 +71,8 @@ test("a byte that has changed is told by a sum, by how many there are, or is in 
 });
 
 test("too many, too large ones and those of another run are not packed", () => {
-	const write = { taskId: "task", generation: 0, idx: 0, channel: "a", actor: 1, type: undefined, runId: undefined };
+	const task = { taskId: "task", taskPath: "~__pregel_pull, a", generation: 0, idx: 0 };
+	const write = { ...task, channel: "a", actor: 1, type: undefined, runId: undefined };
 	const small = { ...write, value: new Uint8Array(10) };
 	expect(packWrites(summed(Array(17).fill(small)), undefined)).toBeUndefined();
 	expect(packWrites(summed([{ ...write, value: new Uint8Array(2000) }]), undefined)).toBeUndefined();
@@ -85,7 +87,8 @@ describe("a checkpoint with writes", () => {
 	function write(taskId: string, idx: number, more: Partial<NewWrite> = {}): NewWrite {
 		const value = new Uint8Array([idx, taskId.length]);
 		return {
-			...{ ...key, ns: "", taskId, idx, channel: `channel ${idx}`, runId: undefined, actor: 3, type: undefined, value },
+			...{ ...key, ns: "", taskId, taskPath: undefined, idx, channel: `channel ${idx}` },
+			...{ runId: undefined, actor: 3, type: undefined, value },
 			...{ conflict: "add", ...more },
 		};
 	}
@@ -188,7 +191,8 @@ describe("a checkpoint that two processes write to", () => {
 
 	const place = { ...key, ns: "" };
 	const writeOf = (taskId: string): NewWrite => ({
-		...{ ...place, taskId, idx: 0, channel: "a", runId: undefined, actor: undefined, type: undefined },
+		...{ ...place, taskId, taskPath: undefined, idx: 0, channel: "a" },
+		...{ runId: undefined, actor: undefined, type: undefined },
 		...{ value: new Uint8Array([1]), conflict: "add" },
 	});
 

@@ -1,4 +1,5 @@
 import { uuid5 } from "@langchain/langgraph-checkpoint";
+import { compareIds } from "../storage/compare-ids.ts";
 
 /** What the attribution of writes must know of a checkpoint. */
 export interface PathCheckpoint {
@@ -8,6 +9,8 @@ export interface PathCheckpoint {
 	readonly source: string | undefined;
 	readonly step: number | undefined;
 	readonly versions: Readonly<Record<string, string | number>>;
+	/** `versions_seen.__interrupt__`: the versions when the last run that was resumed began, commands included. */
+	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
 	/** Names the run or state update that put it (see {@link StoredWrite.actor}); a `__copy__` has that of its original. */
 	readonly actor?: number | undefined;
 	/** The runs that put it again later. */
@@ -21,6 +24,8 @@ export interface StoredWrite {
 	readonly taskId: string;
 	readonly idx: number;
 	readonly channel: string;
+	/** Given by LangGraph 1.5 and later, never by older ones: so it also tells by whose rules the write was stored. */
+	readonly taskPath?: string | undefined;
 	/** Names the run or state update that stored it. Greater numbers are of later ones; `undefined` if not known. */
 	readonly actor?: number | undefined;
 	/**
@@ -48,6 +53,8 @@ export const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
 /** Exit durability files the writes of all supersteps under one checkpoint, with the step in place of a task id's first group. */
 const EXIT_TASK = /^(\d{8}|0*-\d+)-/;
+/** LangGraph 1.5 and later do so only in the first superstep of a run; afterwards the step is in the two groups that follow. */
+const LATE_EXIT_TASK = /^f{8}-([0-9a-f]{4})-([0-9a-f]{4})-/;
 
 /**
  * How many supersteps of one run in exit durability are recognised. Other task ids are random: one in four million looks
@@ -68,7 +75,7 @@ export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W
 	// What a run was told at its start is stored in one place.
 	if (child.source === "input" && own.length > 0) return [];
 	const heap = new WriteHeap(input);
-	const made = child.source === "update" ? heap.ofUpdate() : heap.ofRun();
+	const made = heap.isOfPaths ? heap.ofPaths() : child.source === "update" ? heap.ofUpdate() : heap.ofRun();
 	return made.filter((write) => write.channel === channel);
 }
 
@@ -150,6 +157,7 @@ class WriteHeap<W extends StoredWrite> {
 	readonly #channel: string;
 	readonly #writes: readonly W[];
 	readonly #updateTask: string;
+	readonly #inputTask: string;
 	readonly #foreignTails: Set<string>;
 
 	constructor(input: AttributionInput<W>) {
@@ -163,6 +171,38 @@ class WriteHeap<W extends StoredWrite> {
 		this.#foreignTails.delete(taskTail(NULL_TASK));
 		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
 		this.#updateTask = updateTaskId(input.parent.id);
+		this.#inputTask = taskIdIn("__input__", input.parent.id);
+	}
+
+	/** Whether the child was put by LangGraph 1.5 or later. */
+	get isOfPaths(): boolean {
+		return this.#writes.some(
+			(write) => this.#isOwn(write) && (write.taskPath !== undefined || write.taskId === this.#inputTask),
+		);
+	}
+
+	/**
+	 * Under LangGraph 1.5 and later a child without a stored value has all that was pending when its run or update began,
+	 * and all that this run or update then stored: where that is not so, they store the value. What others stored for tasks
+	 * of earlier branches, or meanwhile, is not pending; what the run stored for a task takes the place of all it had.
+	 */
+	ofPaths(): W[] {
+		if (this.#isUnchanged()) return [];
+		const own = this.#writes.filter((write) => this.#isOwn(write));
+		if (this.#child.source === "update") return own;
+		const done = new Set(own.filter(({ idx }) => idx >= 0).map(({ taskId }) => taskTail(taskId)));
+		const isPending = (write: W) =>
+			(write.taskId === NULL_TASK ? this.#hasPendingCommand() : this.#isOfTask(write)) &&
+			!done.has(taskTail(write.taskId)) &&
+			this.#madeBy(write) === undefined &&
+			!this.#isLater(write);
+		return inOrder([...own, ...visibleWrites(this.#writes.filter((write) => !this.#isOwn(write))).filter(isPending)]);
+	}
+
+	/** Whether the run took over what an earlier `Command` had left pending; another `Command` takes its place. */
+	#hasPendingCommand(): boolean {
+		const resumedAt = this.#child.resumedAt?.[this.#channel];
+		return resumedAt !== this.#parent.versions[this.#channel] && resumedAt !== this.#parent.resumedAt?.[this.#channel];
 	}
 
 	ofRun(): W[] {
@@ -257,8 +297,18 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	#tasks(): string[] {
-		const ids = new Set(this.#writes.map((write) => write.taskId));
-		return [...ids].filter((id) => id !== NULL_TASK && id !== this.#updateTask && !this.#isExit(id));
+		return [...new Set(this.#writes.filter((write) => this.#isOfTask(write)).map(({ taskId }) => taskId))];
+	}
+
+	/** Whether it is what a task of the parent's superstep wrote. */
+	#isOfTask(write: W): boolean {
+		const { taskId } = write;
+		return taskId !== NULL_TASK && taskId !== this.#inputTask && !this.#isUpdate(write) && !this.#isExit(taskId);
+	}
+
+	/** Several updates in one superstep have task ids that count up. */
+	#isUpdate({ taskId, taskPath }: W): boolean {
+		return taskId === this.#updateTask || taskPath?.startsWith("~__interrupt__, ") === true;
 	}
 
 	#visible(task: string): W[] {
@@ -277,6 +327,8 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	#exitStep(task: string): number {
+		const late = LATE_EXIT_TASK.exec(task);
+		if (late) return Number.parseInt(`${late[1]}${late[2]}`, 16);
 		return Number(EXIT_TASK.exec(task)?.[1]?.replace(/^0+-/, "-"));
 	}
 
@@ -304,7 +356,7 @@ class WriteHeap<W extends StoredWrite> {
 		const filed = new Set(before.map((w) => w.taskId).filter((id) => this.#isExit(id)));
 		const calls = new Set(own.filter((w) => w.taskId === write.taskId).map((w) => w.generation ?? 0));
 		if ([...calls].indexOf(call) < filed.size) return true;
-		if (before.some((w) => w.taskId === this.#updateTask)) return true;
+		if (before.some((w) => this.#isUpdate(w))) return true;
 		const goesOn = this.#exitStep(write.taskId) === (this.#parent.step ?? -2) + 1;
 		return !goesOn && before.some((w) => w.taskId !== NULL_TASK && !this.#isExit(w.taskId));
 	}
@@ -354,10 +406,13 @@ function visibleWrites<W extends StoredWrite>(writes: readonly W[]): W[] {
 }
 
 function inOrder<W extends StoredWrite>(writes: readonly W[]): W[] {
-	return [...writes].sort((a, b) => {
-		if (a.taskId !== b.taskId) return a.taskId < b.taskId ? -1 : 1;
-		return (a.generation ?? 0) - (b.generation ?? 0) || a.idx - b.idx;
-	});
+	return [...writes].sort(
+		(a, b) =>
+			compareIds(a.taskPath ?? "", b.taskPath ?? "") ||
+			compareIds(a.taskId, b.taskId) ||
+			(a.generation ?? 0) - (b.generation ?? 0) ||
+			a.idx - b.idx,
+	);
 }
 
 function taskTail(taskId: string): string {

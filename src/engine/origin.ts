@@ -87,7 +87,8 @@ async function roots(engine: Engine, { threadId, ns }: CheckpointKey): Promise<F
 /** A row as the attribution of writes sees it. */
 export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): PathCheckpoint {
 	const { id, parentId, source, step } = row;
-	return { id, parentId, source, step, versions: head.versions, ...head.origin };
+	const { versions, seen, origin } = head;
+	return { id, parentId, source, step, versions, resumedAt: seen.__interrupt__, ...origin };
 }
 
 function taskState(head: Made): TaskState {

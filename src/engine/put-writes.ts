@@ -17,6 +17,7 @@ export interface PutWritesInput {
 	readonly runId: string | undefined;
 	readonly actor: number;
 	readonly taskId: string;
+	readonly taskPath: string | undefined;
 	readonly writes: readonly (readonly [channel: string, value: unknown])[];
 }
 
@@ -52,7 +53,7 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 /** Short values stand in the rows themselves, and nothing has to be waited for. */
 function place(
 	engine: Engine,
-	{ key, runId, actor, taskId }: PutWritesInput,
+	{ key, runId, actor, taskId, taskPath }: PutWritesInput,
 	channels: readonly string[],
 	values: readonly Encoded[],
 	mayBuild: boolean,
@@ -70,7 +71,8 @@ function place(
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
 		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
 		if (value.length > most && special === undefined) larger.push(i);
-		placed.rows.push({ threadId, ns, id, taskId, idx: special ?? i, channel, runId, actor, conflict, type, value });
+		const idx = special ?? i;
+		placed.rows.push({ threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, value });
 	}
 	return larger.length === 0 ? placed : placeLarger(engine, mayBuild ? key : undefined, larger, placed);
 }

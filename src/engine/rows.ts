@@ -1,4 +1,5 @@
 import { CheckpointError } from "../errors.ts";
+import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
 import { type Cell, type Head, unpackHead } from "./head.ts";
 
@@ -22,7 +23,7 @@ export function writeCell({ value, type }: WriteRow): Cell {
 	return typeof value === "number" ? value : { type, bytes: value };
 }
 
-/** Writes by checkpoint, each group by task and index. */
+/** Writes by checkpoint, each group in the order of {@link compareWrites}. */
 export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> {
 	const groups = new Map<string, WriteRow[]>();
 	for (const row of rows) {
@@ -35,11 +36,24 @@ export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> 
 	return groups;
 }
 
-function compareWrites(a: WriteRow, b: WriteRow): number {
-	return a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx || a.generation - b.generation;
+/** The order in which LangGraph applies writes: by task path and task id, compared by code points, then by index. */
+export function compareWrites(a: OrderedWrite, b: OrderedWrite): number {
+	return (
+		compareIds(a.taskPath ?? "", b.taskPath ?? "") ||
+		compareIds(a.taskId, b.taskId) ||
+		a.idx - b.idx ||
+		a.generation - b.generation
+	);
 }
 
-/** Of several with the same task and index, the first. Expects them sorted. */
+type OrderedWrite = Pick<WriteRow, "taskPath" | "taskId" | "idx" | "generation">;
+
+/** Of several writes of one task with the same index, the one that was stored first. */
 export function visibleWrites(rows: readonly WriteRow[]): WriteRow[] {
-	return rows.filter(({ taskId, idx }, i) => taskId !== rows[i - 1]?.taskId || idx !== rows[i - 1]?.idx);
+	const isFirst = (row: WriteRow) =>
+		row.generation === 0 ||
+		!rows.some(
+			({ taskId, idx, generation }) => taskId === row.taskId && idx === row.idx && generation < row.generation,
+		);
+	return rows.filter(isFirst);
 }

@@ -185,7 +185,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		return writeConfig(key);
 	}
 
-	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+	/** @param taskPath where the task stands in its superstep: LangGraph 1.5 and later pass it, older ones do not */
+	override async putWrites(
+		config: RunnableConfig,
+		writes: PendingWrite[],
+		taskId: string,
+		taskPath?: string,
+	): Promise<void> {
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
 			throw new CheckpointError(
@@ -193,7 +199,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
 		const actor = this.#actors.numberOf(config);
-		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, taskId: String(taskId), writes };
+		const task = { taskId: String(taskId), taskPath: taskPath === undefined ? undefined : String(taskPath) };
+		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, ...task, writes };
 		this.#begin();
 		try {
 			await putWrites(this.#engine, input);

@@ -9,6 +9,7 @@ export class KeptWrite {
 	readonly taskId: string;
 	readonly idx: number;
 	readonly generation: number;
+	readonly taskPath: string | undefined;
 	readonly channel: string;
 	readonly runId: string | undefined;
 	readonly actor: number | undefined;
@@ -20,6 +21,7 @@ export class KeptWrite {
 		this.taskId = keepText(write.taskId);
 		this.idx = write.idx;
 		this.generation = generation;
+		this.taskPath = write.taskPath;
 		this.channel = write.channel;
 		this.runId = write.runId;
 		this.actor = write.actor;
@@ -33,9 +35,9 @@ export class KeptWrite {
 	}
 
 	toRow(threadId: string, ns: string, id: string): WriteRow {
-		const { taskId, idx, generation, channel, runId, actor, type } = this;
+		const { taskId, idx, generation, taskPath, channel, runId, actor, type } = this;
 		const value = typeof this.value === "number" ? this.value : readBytes(this.value);
-		return { threadId, ns, id, taskId, idx, generation, channel, runId, actor, type, value };
+		return { threadId, ns, id, taskId, idx, generation, taskPath, channel, runId, actor, type, value };
 	}
 }
 

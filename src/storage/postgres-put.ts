@@ -189,13 +189,14 @@ function anyCheckpoint(schema: string, { isAgain }: PutShape): string {
 	)`;
 }
 
-const WRITE_COLUMNS = "thread, batch, ns, checkpoint, task, generation, idx, actor, run_id, channel, type, blob, value";
-const INCOMING = `unnest($idxs::bigint[], $conflicts::text[], $channels::text[], $types::text[], $actors::bigint[],
+const WRITE_COLUMNS =
+	"thread, batch, ns, checkpoint, task, generation, idx, task_path, actor, run_id, channel, type, blob, value";
+const INCOMING = `unnest($idxs::bigint[], $paths::text[], $conflicts::text[], $channels::text[], $types::text[], $actors::bigint[],
 	$runs::text[], $writeBlobs::bigint[], $writeStarts::int[], $writeLengths::int[])
-	AS i (idx, conflict, channel, type, actor, run_id, blob, start, length)`;
+	AS i (idx, task_path, conflict, channel, type, actor, run_id, blob, start, length)`;
 
 function selectWrite(generation: string): string {
-	return `SELECT thread.number, $fresh::bigint, $writeNs::text, $writeId::text, $task::text, ${generation}, i.idx, i.actor,
+	return `SELECT thread.number, $fresh::bigint, $writeNs::text, $writeId::text, $task::text, ${generation}, i.idx, i.task_path, i.actor,
 		i.run_id, i.channel, i.type, i.blob,
 		CASE WHEN i.blob IS NULL THEN substr($writeData::bytea, i.start, i.length) END`;
 }
@@ -233,7 +234,7 @@ function replacing(schema: string): string {
 		INSERT INTO ${tableName(schema, "write")} (${WRITE_COLUMNS}) ${selectWrite("0")} FROM thread, ${INCOMING}
 		WHERE i.conflict = 'replace'
 		ON CONFLICT (thread, ns, checkpoint, task, generation, idx) DO UPDATE SET batch = excluded.batch,
-			actor = excluded.actor, run_id = excluded.run_id, channel = excluded.channel, type = excluded.type,
+			task_path = excluded.task_path, actor = excluded.actor, run_id = excluded.run_id, channel = excluded.channel, type = excluded.type,
 			blob = excluded.blob, value = excluded.value
 	)`;
 }

@@ -101,13 +101,15 @@ export function readStatement(schema: string, query: ScanQuery | undefined): Sta
 		SELECT b.id, b.base, b.source FROM chain c CROSS JOIN LATERAL unnest(ARRAY[c.base, c.source]) AS o (id)
 		${find("o.id")} WHERE o.id <> ALL ($known::bigint[])
 	)
-	SELECT 'c', NULL::bigint, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head
+	SELECT 'c', NULL::bigint, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head,
+		NULL::text
 	FROM points
 	UNION ALL
-	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value
+	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value,
+		task_path
 	FROM written
 	UNION ALL
-	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, b.source, NULL, b.data
+	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, b.source, NULL, b.data, NULL
 	FROM chain c ${find("c.id")}`);
 }
 
@@ -129,28 +131,33 @@ export function pathStatement(schema: string): Statement {
 			SELECT FROM ${checkpoint} c WHERE c.thread = p.thread AND c.ns = p.ns AND c.id = p.parent
 		)
 	)
-	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head FROM path
+	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head,
+		NULL::text FROM path
 	UNION ALL
-	SELECT 's', NULL, p.thread_id, c.ns, c.id, c.parent, c.run_id, c.source, NULL, p.stamp, c.step, NULL, NULL, c.head
+	SELECT 's', NULL, p.thread_id, c.ns, c.id, c.parent, c.run_id, c.source, NULL, p.stamp, c.step, NULL, NULL, c.head,
+		NULL
 	FROM path p JOIN ${checkpoint} c ON c.thread = p.thread AND c.ns = p.ns AND c.parent = p.id
 	WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = c.id)
 	UNION ALL
 	SELECT 'w', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
-		w.blob, w.value
+		w.blob, w.value, w.task_path
 	FROM path p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint = p.id
 	UNION ALL
-	SELECT 'd', NULL, p.thread_id, b.ns, b.checkpoint, b.channel, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.data
+	SELECT 'd', NULL, p.thread_id, b.ns, b.checkpoint, b.channel, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.data,
+		NULL
 	FROM path p JOIN ${tableName(schema, "base")} b ON b.thread = p.thread AND b.ns = p.ns AND b.checkpoint = p.id
 	UNION ALL
-	SELECT 'f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.stamp, t.checkpoints, w.writes, w.batch, NULL
+	SELECT 'f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.stamp, t.checkpoints, w.writes, w.batch, NULL,
+		NULL
 	FROM ${thread} t CROSS JOIN LATERAL (
 		SELECT count(*) AS writes, coalesce(max(batch), 0) AS batch FROM ${write} w WHERE w.thread = t.number
 	) w WHERE t.thread_id = $thread
 	UNION ALL
-	SELECT 'e', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM last
+	SELECT 'e', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	FROM last
 	UNION ALL
 	SELECT 'o', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
-		w.blob, w.value
+		w.blob, w.value, w.task_path
 	FROM last p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint < p.id
 	WHERE NOT EXISTS (SELECT FROM ${checkpoint} c WHERE c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint)`);
 }
@@ -222,8 +229,9 @@ function writeOf([
 	actor,
 	blob,
 	value,
+	path,
 ]: SqlRow): WriteRow {
-	return toWrite([thread, ns, id, task, generation, idx, channel, run, actor, type, blob, value]);
+	return toWrite([thread, ns, id, task, generation, idx, path, channel, run, actor, type, blob, value]);
 }
 
 function stateOf([, , , , , , , , , stamp, checkpoints, writes, batch]: SqlRow): ThreadState {

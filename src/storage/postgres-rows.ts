@@ -50,7 +50,7 @@ export function toCheckpoint([threadId, stamp, ns, id, parent, runId, source, st
 }
 
 export function toWrite(row: SqlRow): WriteRow {
-	const [threadId, ns, id, taskId, generation, idx, channel, runId, actor, type, blob, value] = row;
+	const [threadId, ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value] = row;
 	return {
 		threadId: mustText(threadId),
 		ns: mustText(ns),
@@ -58,6 +58,7 @@ export function toWrite(row: SqlRow): WriteRow {
 		taskId: mustText(taskId),
 		generation: Number(generation),
 		idx: Number(idx),
+		taskPath: maybeText(taskPath),
 		channel: mustText(channel),
 		runId: maybeText(runId),
 		actor: maybeNumber(actor),
@@ -140,6 +141,7 @@ export function writeColumns(rows: readonly Omit<WriteRow, "generation">[]): Val
 	const values = rows.map(({ value }) => value);
 	return {
 		idxs: rows.map(({ idx }) => idx),
+		paths: rows.map(({ taskPath }) => text(taskPath)),
 		channels: rows.map(({ channel }) => toText(channel)),
 		runs: rows.map(({ runId }) => text(runId)),
 		actors: rows.map(({ actor }) => actor ?? null),

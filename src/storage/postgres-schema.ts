@@ -84,6 +84,7 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		ns text COLLATE "C" NOT NULL,
 		checkpoint text COLLATE "C" NOT NULL,
 		task text COLLATE "C" NOT NULL,
+		task_path text COLLATE "C",
 		channel text COLLATE "C" NOT NULL,
 		run_id text COLLATE "C",
 		type text COLLATE "C",

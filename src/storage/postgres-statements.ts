@@ -4,12 +4,12 @@ import { compile } from "./postgres-statement.ts";
 
 const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
 const WRITE =
-	"t.thread_id, w.ns, w.checkpoint, w.task, w.generation, w.idx, w.channel, w.run_id, w.actor, w.type, w.blob, w.value";
+	"t.thread_id, w.ns, w.checkpoint, w.task, w.generation, w.idx, w.task_path, w.channel, w.run_id, w.actor, w.type, w.blob, w.value";
 const BASE = "t.thread_id, b.ns, b.checkpoint, b.channel, b.data";
 const THREAD = "thread_id, family, stamp, created_at, updated_at, checkpoints, head";
 /** Columns of a row that a copy takes over. */
 const COPIED_CHECKPOINT = "step, ns, id, run_id, source, labels, blobs, head";
-const COPIED_WRITE = "idx, actor, blob, generation, ns, checkpoint, task, channel, run_id, type, value";
+const COPIED_WRITE = "idx, actor, blob, generation, ns, checkpoint, task, task_path, channel, run_id, type, value";
 
 /** Every statement that does not depend on the call, on the tables of one schema. */
 export function statementsOn(schema: string) {
@@ -190,12 +190,12 @@ export function statementsOn(schema: string) {
 			) SELECT ${counted("points")}, 0, 0`,
 		addWrites: `WITH written AS (
 				INSERT INTO ${write} (thread, batch, ${COPIED_WRITE})
-				SELECT $number, $number, r.idx, r.actor, r.blob, r.generation, r.ns, r.id, r.task, r.channel, r.run_id, r.type,
+				SELECT $number, $number, r.idx, r.actor, r.blob, r.generation, r.ns, r.id, r.task, r.task_path, r.channel, r.run_id, r.type,
 					CASE WHEN r.blob IS NULL THEN ${sliced} END
 				FROM unnest($nss::text[], $ids::text[], $tasks::text[], $generations::int[], $idxs::bigint[],
-					$channels::text[], $runs::text[], $actors::bigint[], $types::text[], $blobs::bigint[],
+					$paths::text[], $channels::text[], $runs::text[], $actors::bigint[], $types::text[], $blobs::bigint[],
 					$starts::int[], $lengths::int[])
-					AS r (ns, id, task, generation, idx, channel, run_id, actor, type, blob, start, length)
+					AS r (ns, id, task, generation, idx, task_path, channel, run_id, actor, type, blob, start, length)
 				RETURNING octet_length(value) AS bytes
 			) SELECT 0, 0, ${counted("written")}`,
 

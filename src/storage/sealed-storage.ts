@@ -417,8 +417,18 @@ function checkpointIdentity({ threadId, ns, id }: CheckpointKey): Identity {
 	return (isBound) => identify("checkpoint", isBound ? threadId : null, ns, id);
 }
 
-function writeIdentity({ threadId, ns, id, taskId, idx, channel, type }: Omit<WriteRow, "generation">): Identity {
-	return (isBound) => identify("write", isBound ? threadId : null, ns, id, taskId, idx, channel, type ?? null);
+function writeIdentity({
+	threadId,
+	ns,
+	id,
+	taskId,
+	idx,
+	taskPath,
+	channel,
+	type,
+}: Omit<WriteRow, "generation">): Identity {
+	return (isBound) =>
+		identify("write", isBound ? threadId : null, ns, id, taskId, idx, taskPath ?? null, channel, type ?? null);
 }
 
 function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {

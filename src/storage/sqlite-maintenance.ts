@@ -160,10 +160,19 @@ function replaceValue(
 	const inRow = findWritesPlace(session, thread, ns, id);
 	if (inRow?.pending !== undefined) return replacePending(session, thread, inRow, inRow.pending, { key, from, to });
 	const place = [thread.pk, ns, packId(id), packId(taskId), generation, idx];
-	const row = session.sql.getWrite.get(...place) as (WriteRow & { run_id: string | null; sum: number }) | undefined;
+	const row = session.sql.getWrite.get(...place) as
+		| (WriteRow & { run_id: string | null; task_path: string | null; sum: number })
+		| undefined;
 	if (row === undefined) return false;
 	const before = ownSum(row, thread);
-	const columns = { ...row, threadId: thread.thread_id, id, taskId, runId: row.run_id ?? undefined };
+	const columns = {
+		...row,
+		threadId: thread.thread_id,
+		id,
+		taskId,
+		taskPath: row.task_path ?? undefined,
+		runId: row.run_id ?? undefined,
+	};
 	const own = sumOfWrite({ ...columns, value: to });
 	const sum = addSums(own, sumOfThread(thread.pk));
 	if (session.sql.replaceValue.run(to, sum, ...place, from).changes === 0) return false;

@@ -11,7 +11,7 @@ import type { CheckpointKey, WriteRow } from "./storage.ts";
  *
  * First comes what SQLite itself can use: how many there are, how many bytes their values have, and how many bytes the
  * names of their channels, each in two digits of seven bits; then those names. After that, each write is: its sum; flags;
- * the task, unless it is the one before; generation, index, actor, type and value, as far as there are any. A run has to be
+ * the task and its path, unless they are those of the write before; generation, index, actor, type and value, as far as there are any. A run has to be
  * that of the checkpoint, by which it is found.
  */
 
@@ -46,6 +46,7 @@ const IS_NEGATIVE = 8;
 const HAS_ACTOR = 16;
 const HAS_TYPE = 32;
 const IS_BLOB = 64;
+const HAS_PATH = 128;
 
 /** A write with its sum, see `sumOfWrite`. */
 export interface SummedWrite {
@@ -66,12 +67,12 @@ export function packWrites(writes: readonly SummedWrite[], runId: string | undef
 	let size = HEADER_BYTES;
 	let bytes = 0;
 	for (const { row } of writes) {
-		const { channel, type = "", taskId, value } = row;
+		const { channel, type = "", taskId, taskPath = "", value } = row;
 		if (row.runId !== undefined && row.runId !== runId) return undefined;
 		const length = typeof value === "number" ? 0 : value.length;
 		bytes += length;
 		// A character takes three bytes at most.
-		size += OTHER_BYTES + length + 3 * (channel.length + type.length + taskId.length);
+		size += OTHER_BYTES + length + 3 * (channel.length + type.length + taskId.length + taskPath.length);
 	}
 	if (bytes > MOST_BYTES || size > buffer.length) return undefined;
 	let at = HEADER_BYTES;
@@ -81,10 +82,10 @@ export function packWrites(writes: readonly SummedWrite[], runId: string | undef
 	buffer[0] = writes.length;
 	writeDigits(bytes, 1);
 	writeDigits(channelBytes, 3);
-	let task: string | undefined;
+	let before: WriteRow | undefined;
 	for (const { row, sum } of writes) {
-		at = writeOne(row, sum, row.taskId === task, at);
-		task = row.taskId;
+		at = writeOne(row, sum, row.taskId === before?.taskId && row.taskPath === before.taskPath, at);
+		before = row;
 	}
 	return buffer.subarray(0, at);
 }
@@ -92,7 +93,8 @@ export function packWrites(writes: readonly SummedWrite[], runId: string | undef
 const buffer = Buffer.allocUnsafeSlow(8 * MOST_BYTES);
 
 function writeOne(row: WriteRow, sum: number, isSameTask: boolean, start: number): number {
-	const { taskId, generation, idx, runId, actor, type, value } = row;
+	const { taskId, generation, idx, taskPath, runId, actor, type, value } = row;
+	const path = isSameTask ? undefined : taskPath;
 	const task = isSameTask ? undefined : packId(taskId);
 	const isNumber = typeof value === "number";
 	let at = buffer.writeInt32LE(sum, start);
@@ -103,12 +105,14 @@ function writeOne(row: WriteRow, sum: number, isSameTask: boolean, start: number
 		(idx < 0 ? IS_NEGATIVE : 0) |
 		(actor === undefined ? 0 : HAS_ACTOR) |
 		(type === undefined ? 0 : HAS_TYPE) |
-		(isNumber ? IS_BLOB : 0);
+		(isNumber ? IS_BLOB : 0) |
+		(path === undefined ? 0 : HAS_PATH);
 	if (typeof task === "string") at = writeText(task, at);
 	else if (task !== undefined) {
 		buffer.set(task, at);
 		at += task.length;
 	}
+	if (path !== undefined) at = writeText(path, at);
 	at = writeNumber(generation, at);
 	at = writeNumber(Math.abs(idx), at);
 	if (actor !== undefined) at = writeNumber(actor, at);
@@ -151,10 +155,14 @@ export function* unpackWrites(
 	const channels = new Reader(packed, HEADER_BYTES);
 	const reader = new Reader(packed, HEADER_BYTES + (packed[3] ?? 0) * 128 + (packed[4] ?? 0));
 	let taskId = "";
+	let taskPath: string | undefined;
 	for (let left = packed[0] ?? 0; left > 0 && reader.isSound; left--) {
 		const sum = reader.sum();
 		const flags = reader.byte();
-		if ((flags & SAME_TASK) === 0) taskId = flags & UUID_TASK ? unpackId(reader.bytes(16)) : reader.text();
+		if ((flags & SAME_TASK) === 0) {
+			taskId = flags & UUID_TASK ? unpackId(reader.bytes(16)) : reader.text();
+			taskPath = flags & HAS_PATH ? reader.text() : undefined;
+		}
 		const generation = reader.number();
 		const idx = flags & IS_NEGATIVE ? 0 - reader.number() : reader.number();
 		const actor = flags & HAS_ACTOR ? reader.number() : undefined;
@@ -163,7 +171,7 @@ export function* unpackWrites(
 		const value = flags & IS_BLOB ? reader.number() : reader.bytes(reader.number());
 		const { threadId, ns, id } = key;
 		const ran = flags & HAS_RUN ? runId : undefined;
-		const row = { threadId, ns, id, taskId, generation, idx, channel, runId: ran, actor, type, value };
+		const row = { threadId, ns, id, taskId, generation, idx, taskPath, channel, runId: ran, actor, type, value };
 		if (reader.isSound) yield { row, sum };
 	}
 }

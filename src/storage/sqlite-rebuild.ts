@@ -16,7 +16,7 @@ import { inspectWal } from "./sqlite-wal.ts";
 import { openPending, type Pending, totalOfPending } from "./sqlite-writes.ts";
 import type { StorageDamage } from "./storage.ts";
 
-const TABLES = { delta_checkpoint: 14, delta_write: 12, delta_base: 6, delta_blob: 7 } as const;
+const TABLES = { delta_checkpoint: 14, delta_write: 13, delta_base: 6, delta_blob: 7 } as const;
 
 /**
  * Makes a new file of everything in a damaged one that is sound, and puts it in its place. The damaged file stays beside

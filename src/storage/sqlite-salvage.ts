@@ -85,11 +85,11 @@ function isBlob(values: readonly Value[]): boolean {
 }
 
 function isWrite(values: readonly Value[]): boolean {
-	if (values.length !== 12) return false;
-	const [thread, ns, checkpoint, task, generation, idx, channel, runId, actor, type, sum, value] = values;
+	if (values.length !== 13) return false;
+	const [thread, ns, checkpoint, task, generation, idx, taskPath, channel, runId, actor, type, sum, value] = values;
 	if (!isId(checkpoint) || !isId(task) || !(typeof value === "number" || Buffer.isBuffer(value))) return false;
 	const place = { threadId: "", ns, id: unpackId(checkpoint), taskId: unpackId(task), generation, idx };
-	const own = sumOfWrite({ ...place, channel, runId, actor, type, value } as WriteRow);
+	const own = sumOfWrite({ ...place, taskPath, channel, runId, actor, type, value } as WriteRow);
 	return sum === addSums(own, sumOfThread(thread as number));
 }
 

@@ -77,6 +77,7 @@ const MIGRATIONS: readonly string[] = [
 		task ANY NOT NULL,
 		generation INTEGER NOT NULL,
 		idx INTEGER NOT NULL,
+		task_path TEXT,
 		channel TEXT NOT NULL,
 		run_id TEXT,
 		actor INTEGER,

@@ -11,7 +11,7 @@ export const SOUND_ROWS = "delta_key CROSS JOIN delta_checkpoint ON pk = row_pk"
 const REST = `parent, fork, run_id, source, step, writes, bases, sum, pending, ${HEAD} AS head`;
 export const CHECKPOINT = `SELECT pk, thread_pk AS thread, key_ns AS ns, key_id AS id, ${REST} FROM ${ROWS}`;
 const CHECKPOINT_ROW = `SELECT pk, thread, ns, id, ${REST} FROM delta_checkpoint`;
-const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, sum, value
+const WRITE = `SELECT thread, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor, type, sum, value
 	FROM delta_write`;
 const BASE = "SELECT thread, ns, checkpoint, channel, sum, data FROM delta_base";
 /** Keys have texts as namespaces, so that no thread has one like this. */
@@ -139,7 +139,7 @@ const SQL = {
 	findRunWrites: `${WRITE} WHERE run_id IN (SELECT value FROM json_each(?))`,
 	getTaskWrites: `SELECT generation, idx, sum FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ?`,
 	getWrite: `${WRITE} WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?`,
-	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	putWrite: "INSERT OR REPLACE INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	removeWrite: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? AND task = ? AND generation = ? AND idx = ?
 		RETURNING sum, ${BYTES}`,
 	removeWrites: `DELETE FROM delta_write WHERE thread = ? AND ns = ? AND checkpoint = ? RETURNING sum, ${BYTES}`,
@@ -156,10 +156,10 @@ const SQL = {
 	removeSomeWrites: `DELETE FROM delta_write WHERE (thread, ns, checkpoint, task, generation, idx) IN
 		(SELECT thread, ns, checkpoint, task, generation, idx FROM delta_write WHERE thread = ? LIMIT ?) RETURNING ${BYTES}`,
 	copyWrites: `INSERT INTO delta_write
-		SELECT :target, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
+		SELECT :target, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
 		FROM delta_write WHERE thread = :source RETURNING ${BYTES}`,
 	copyWritesOf: `INSERT INTO delta_write
-		SELECT :target, ns, checkpoint, task, generation, idx, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
+		SELECT :target, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor, type, ${sqlSum("sum", ":between")}, value
 		FROM delta_write WHERE thread = :source AND ns = :ns AND checkpoint = :checkpoint RETURNING sum, ${BYTES}`,
 
 	getBases: `${BASE} WHERE thread = ? AND ns = ? AND checkpoint = ?`,

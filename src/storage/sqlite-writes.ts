@@ -14,6 +14,7 @@ interface SqlWrite {
 	task: PackedId;
 	generation: number;
 	idx: number;
+	task_path: string | null;
 	channel: string;
 	run_id: string | null;
 	actor: number | null;
@@ -187,7 +188,7 @@ export function checkThreadTotal(session: SqliteSession, thread: SqlThread, tota
 
 /** Gives a write a row of its own. Answers what it adds to the total of its checkpoint. */
 export function addWrite(session: SqliteSession, thread: SqlThread, row: WriteRow, own = sumOfWrite(row)): number {
-	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
+	const { ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, value } = row;
 	session.sql.putWrite.run(
 		thread.pk,
 		ns,
@@ -195,6 +196,7 @@ export function addWrite(session: SqliteSession, thread: SqlThread, row: WriteRo
 		packId(taskId),
 		generation,
 		idx,
+		taskPath ?? null,
 		channel,
 		runId ?? null,
 		actor ?? null,
@@ -266,9 +268,9 @@ export function ownSum({ sum }: { sum: number }, thread: SqlThread): number {
 
 /** The bytes of a value have a checksum of their own; the number of a blob has none. */
 export function sumOfWrite(row: WriteRow): number {
-	const { ns, id, taskId, generation, idx, channel, runId, actor, type, value } = row;
+	const { ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, value } = row;
 	const number = typeof value === "number" ? value : undefined;
-	return sumOf("write", ns, id, taskId, generation, idx, channel, runId, actor, type, number);
+	return sumOf("write", ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, number);
 }
 
 export function sumOfBase(ns: string, id: string, channel: string): number {
@@ -277,7 +279,7 @@ export function sumOfBase(ns: string, id: string, channel: string): number {
 
 export function toWrite(row: unknown, thread: SqlThread): WriteRow {
 	const found = row as SqlWrite;
-	const { ns, checkpoint, task, generation, idx, channel, run_id, actor, type, value } = found;
+	const { ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor, type, value } = found;
 	const write = {
 		threadId: thread.thread_id,
 		ns,
@@ -285,6 +287,7 @@ export function toWrite(row: unknown, thread: SqlThread): WriteRow {
 		taskId: unpackId(task),
 		generation,
 		idx,
+		taskPath: task_path ?? undefined,
 		channel,
 		runId: run_id ?? undefined,
 		actor: actor ?? undefined,

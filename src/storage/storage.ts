@@ -55,6 +55,8 @@ export type StoredValue = Uint8Array | number;
 export interface WriteRow extends CheckpointKey {
 	readonly taskId: string;
 	readonly idx: number;
+	/** Where the task stands in its superstep, which LangGraph 1.5 and later say; older ones do not. */
+	readonly taskPath: string | undefined;
 	readonly channel: string;
 	/**
 	 * Zero, or how many calls had stored writes of this task at this checkpoint before. Of several rows with the same

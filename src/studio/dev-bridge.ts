@@ -75,7 +75,7 @@ function methodsOf(saver: DeltaSaver): Partial<DevSaver> {
 		},
 		put: (config, checkpoint, metadata, newVersions) =>
 			saver.put(config, checkpoint, mergeMetadata(config, metadata), newVersions),
-		putWrites: (config, writes, taskId) => saver.putWrites(config, writes, taskId),
+		putWrites: (...call: Parameters<DeltaSaver["putWrites"]>) => saver.putWrites(...call),
 		getDeltaChannelHistory: (options) => saver.getDeltaChannelHistory(options),
 		getNextVersion: (current) => saver.getNextVersion(current as number | undefined),
 		deleteThread: (threadId) => saver.deleteThread(threadId),

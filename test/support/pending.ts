@@ -36,13 +36,14 @@ export function setPendingWrites(db: Database.Database, { pk, run_id, writes }: 
 
 /** Gives all writes rows of their own, as they have them where there are many. */
 export function spreadWrites(db: Database.Database): void {
-	const insert = db.prepare("INSERT INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+	const insert = db.prepare("INSERT INTO delta_write VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	for (const { thread, ns, id, writes } of pendingCheckpoints(db))
 		for (const row of writes) {
-			const { taskId, generation, idx, channel, runId = null, actor = null, type = null, value } = row;
+			const { taskId, generation, idx, taskPath = null, channel, runId = null, actor = null, type = null, value } = row;
 			const sum = addSums(sumOfWrite(row), sumOfThread(thread));
 			const stored = typeof value === "number" ? BigInt(value) : value;
-			insert.run(thread, ns, packId(id), packId(taskId), generation, idx, channel, runId, actor, type, sum, stored);
+			const place = [thread, ns, packId(id), packId(taskId), generation, idx];
+			insert.run(...place, taskPath, channel, runId, actor, type, sum, stored);
 		}
 	db.exec("UPDATE delta_checkpoint SET pending = NULL");
 }

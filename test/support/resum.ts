@@ -34,7 +34,13 @@ function resumThread(db: Database.Database, thread: SqlThread): void {
 	);
 	for (const row of db.prepare("SELECT * FROM delta_write WHERE thread = ?").all(pk) as any[]) {
 		const { ns, checkpoint, task, generation, idx } = row;
-		const own = sumOfWrite({ ...row, id: unpackId(checkpoint), taskId: unpackId(task), runId: row.run_id });
+		const own = sumOfWrite({
+			...row,
+			id: unpackId(checkpoint),
+			taskId: unpackId(task),
+			taskPath: row.task_path,
+			runId: row.run_id,
+		});
 		setWrite.run(addSums(own, sumOfThread(pk)), pk, ns, checkpoint, task, generation, idx);
 		count("writes", ns, unpackId(checkpoint), own);
 	}

@@ -7,9 +7,9 @@ export function plainRow({ threadId, ns, id, parentId, runId, source, step, head
 }
 
 export function plainWrite(write: WriteRow) {
-	const { threadId, ns, id, taskId, idx, channel, generation, runId, actor, type, value } = write;
+	const { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, value } = write;
 	const stored = typeof value === "number" ? value : plainBytes(value);
-	return { threadId, ns, id, taskId, idx, channel, generation, runId, actor, type, value: stored };
+	return { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, value: stored };
 }
 
 export function plainBase({ threadId, ns, id, channel, data }: DeltaBaseRow) {

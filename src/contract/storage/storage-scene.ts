@@ -49,7 +49,7 @@ export type TestWrite = WriteRow & NewWrite;
 
 /** A write at a checkpoint of the thread that most tests use, which is dropped if there is one in its place. */
 export function write(id: string, taskId: string, idx: number, fields: Partial<TestWrite> = {}): TestWrite {
-	const place = { ...key(id), taskId, idx, generation: 0, conflict: "drop" as const };
+	const place = { ...key(id), taskId, idx, taskPath: undefined, generation: 0, conflict: "drop" as const };
 	const value = bytes(`${taskId} ${idx}`);
 	return { ...place, channel: "channel", runId: undefined, actor: undefined, type: undefined, value, ...fields };
 }

@@ -144,6 +144,7 @@ class Story {
 		const at = {
 			...this.#key(threadId),
 			taskId: this.#pick(["task", "task 1"]),
+			taskPath: this.#pick([undefined, "", "~__pregel_pull, a", "~__pregel_push, 0000000001, 0000000000"]),
 			actor: this.#pick([undefined, 1, 2, 3]),
 		};
 		return [-1, 0, 1].filter(() => this.#below(2) === 0).map((idx) => ({ ...this.#write(at, idx, blobId), ...at }));

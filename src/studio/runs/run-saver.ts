@@ -7,8 +7,11 @@ import {
 	type CheckpointMetadata,
 	type CheckpointTuple,
 	type DeltaChannelHistory,
-	type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
+import type { DeltaSaver } from "../../saver/delta-saver.ts";
+
+/** LangGraph 1.5 and later pass one argument more than older ones, which do not declare it. */
+type PutWritesCall = Parameters<DeltaSaver["putWrites"]>;
 
 /**
  * A saver for one run, which can be taken away from it.
@@ -64,8 +67,8 @@ export class RunSaver extends BaseCheckpointSaver {
 		return { configurable: { ...config.configurable, checkpoint_id: checkpoint.id } };
 	}
 
-	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
-		await this.#store(() => this.#saver.putWrites(config, writes, taskId));
+	override async putWrites(...call: PutWritesCall): Promise<void> {
+		await this.#store(() => this.#saver.putWrites(...(call as Parameters<BaseCheckpointSaver["putWrites"]>)));
 	}
 
 	override deleteThread(threadId: string): Promise<void> {
