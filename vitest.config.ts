@@ -14,19 +14,36 @@ function chooseTemporaryFolder(): string {
 	return tmpdir();
 }
 
+const shared = {
+	// The official validation suite uses describe, it and expect as globals.
+	globals: true,
+	env: { TMPDIR: chooseTemporaryFolder() },
+	// A process per file: native handles and child processes of one file can't reach another.
+	pool: "forks" as const,
+	execArgv: ["--import", "./test/langgraph-next/register.mjs"],
+	testTimeout: 120_000,
+	hookTimeout: 120_000,
+};
+
+/** What depends on the LangGraph that calls the savers, and so runs on both. */
+const ON_BOTH_CORES = ["core", "graphs", "delta-forks", "guard"];
+
 export default defineConfig({
 	test: {
-		// The official validation suite uses describe, it and expect as globals.
-		globals: true,
-		include: ["test/**/*.test.ts"],
 		globalSetup: "test/support/postgres-setup.ts",
-		env: { TMPDIR: chooseTemporaryFolder() },
-		// A process per file: native handles and child processes of one file can't reach another.
-		pool: "forks",
 		// The default leaves one core idle, which is half of a small machine.
 		maxWorkers: "100%",
 		sequence: { sequencer: LongestFirst },
-		testTimeout: 120_000,
-		hookTimeout: 120_000,
+		projects: [
+			{ test: { ...shared, name: "LangGraph 1.4", include: ["test/**/*.test.ts"] } },
+			{
+				test: {
+					...shared,
+					name: "LangGraph 1.7",
+					include: ON_BOTH_CORES.map((name) => `test/${name}.test.ts`),
+					env: { ...shared.env, LANGGRAPH: "next" },
+				},
+			},
+		],
 	},
 });

@@ -31,7 +31,7 @@ function checkpoint(facts: Partial<PathCheckpoint> & { version?: number } = {}):
 }
 
 function write(says: string, taskId: string, facts: Partial<Write> = {}): Write {
-	return { says, taskId, idx: 0, channel: "log", checkpointId: PARENT, generation: 0, ...facts };
+	return { says, taskId, taskPath: undefined, idx: 0, channel: "log", checkpointId: PARENT, generation: 0, ...facts };
 }
 
 function exitTask(step: number, task: string): string {

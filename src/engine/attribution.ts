@@ -1,5 +1,5 @@
 import { uuid5 } from "@langchain/langgraph-checkpoint";
-import { compareIds } from "../storage/compare-ids.ts";
+import { compareTasks, visibleWrites } from "./rows.ts";
 
 /** What the attribution of writes must know of a checkpoint. */
 export interface PathCheckpoint {
@@ -25,14 +25,14 @@ export interface StoredWrite {
 	readonly idx: number;
 	readonly channel: string;
 	/** Given by LangGraph 1.5 and later, never by older ones: so it also tells by whose rules the write was stored. */
-	readonly taskPath?: string | undefined;
+	readonly taskPath: string | undefined;
 	/** Names the run or state update that stored it. Greater numbers are of later ones; `undefined` if not known. */
 	readonly actor?: number | undefined;
 	/**
 	 * How many calls had stored writes of this task at this checkpoint before. Readers of pending writes see, of several
 	 * rows with the same task and index, the one with the lowest.
 	 */
-	readonly generation?: number | undefined;
+	readonly generation: number;
 }
 
 export interface AttributionInput<W extends StoredWrite> {
@@ -155,6 +155,8 @@ class WriteHeap<W extends StoredWrite> {
 	readonly #child: PathCheckpoint;
 	readonly #siblings: readonly PathCheckpoint[];
 	readonly #channel: string;
+	readonly #all: readonly W[];
+	/** Without those of tasks that can't be the parent's. */
 	readonly #writes: readonly W[];
 	readonly #updateTask: string;
 	readonly #inputTask: string;
@@ -169,7 +171,8 @@ class WriteHeap<W extends StoredWrite> {
 		foreign.delete(NULL_TASK);
 		this.#foreignTails = new Set([...foreign].map(taskTail));
 		this.#foreignTails.delete(taskTail(NULL_TASK));
-		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
+		this.#all = inOrder(input.writes);
+		this.#writes = this.#all.filter((write) => !foreign.has(write.taskId));
 		this.#updateTask = updateTaskId(input.parent.id);
 		this.#inputTask = taskIdIn("__input__", input.parent.id);
 	}
@@ -216,13 +219,16 @@ class WriteHeap<W extends StoredWrite> {
 	ofUpdate(): W[] {
 		if (sameVersions(this.#parent.versions, this.#child.versions) && !this.#child.absorbed) return [];
 		const own = this.#ownUpdate();
-		const tasks = this.#tasks().flatMap((task) => this.#visible(task));
-		const commands = this.#visible(NULL_TASK);
-		const pending = [...commands, ...tasks].filter((write) => !this.#isLater(write));
+		const tasks = this.#tasks()
+			.flatMap((task) => this.#visible(task))
+			.filter((write) => !this.#isLater(write));
+		const commands = this.#visible(NULL_TASK).filter((write) => !this.#isLater(write));
+		const pending = [...commands, ...tasks];
 		// An update as the end stores nothing of its own, and raises the versions of what it takes over.
 		const isEnd = own.length === 0;
 		if (this.#child.absorbed && !isEnd) return [...pending, ...own];
-		const left = tasks.length === 0 && this.#wasHead() ? commands.filter((write) => this.#isLeft(write)) : [];
+		const isIdle = tasks.every(({ idx }) => idx < 0);
+		const left = isIdle && this.#wasHead() ? commands.filter((write) => this.#isLeft(write)) : [];
 		if (this.#isUnchanged()) return left;
 		return isEnd ? pending : [...left, ...own];
 	}
@@ -231,8 +237,7 @@ class WriteHeap<W extends StoredWrite> {
 	#ownUpdate(): W[] {
 		const own = this.#writes.filter((write) => this.#isOwn(write));
 		if (own.length > 0) return own;
-		const free = this.#visible(this.#updateTask).filter((write) => this.#madeBy(write) === undefined);
-		return this.#child.actor === undefined || !this.#child.absorbed ? free : [];
+		return this.#visible(this.#updateTask).filter((write) => this.#madeBy(write) === undefined);
 	}
 
 	/** An update of the head does not name it, as a rule, and then core adds what a `Command` had left pending there. */
@@ -241,7 +246,7 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	#isLeft(command: W): boolean {
-		return command.actor !== undefined && this.#madeBy(command) === undefined && !this.#isLater(command);
+		return command.actor !== undefined && this.#madeBy(command) === undefined;
 	}
 
 	/**
@@ -273,9 +278,8 @@ class WriteHeap<W extends StoredWrite> {
 
 	/** Whether what a `Command` of another run left pending is in the child: not if this one answers an interrupt over it. */
 	#canRead(command: W): boolean {
-		const heir = this.#madeBy(command);
-		if (heir?.source !== "input" || this.#child.source !== "loop") return !this.#isLater(command);
-		return !this.#isLater(command) && (this.#parent.source === "update" || this.#parent.source === "fork");
+		if (this.#isLater(command)) return false;
+		return this.#child.source !== "loop" || this.#child.resumedAt === undefined || this.#hasPendingCommand();
 	}
 
 	/** The other child of the parent that the run of this write put. */
@@ -349,16 +353,34 @@ class WriteHeap<W extends StoredWrite> {
 	#isStale(write: W, own: readonly W[]): boolean {
 		const tail = taskTail(write.taskId);
 		if (this.#foreignTails.has(tail)) return true;
-		const call = write.generation ?? 0;
-		const before = this.#writes
-			.filter((w) => taskTail(w.taskId) === tail && !this.#isOwn(w) && !this.#isLater(w))
-			.filter((w) => w.taskId !== write.taskId || (w.generation ?? 0) < call);
+		if (tail === taskTail(NULL_TASK)) return this.#isStaleCommand(write, own);
+		const before = this.#filedBefore(write, this.#writes);
 		const filed = new Set(before.map((w) => w.taskId).filter((id) => this.#isExit(id)));
-		const calls = new Set(own.filter((w) => w.taskId === write.taskId).map((w) => w.generation ?? 0));
-		if ([...calls].indexOf(call) < filed.size) return true;
+		if (callOf(write, own) < filed.size) return true;
 		if (before.some((w) => this.#isUpdate(w))) return true;
-		const goesOn = this.#exitStep(write.taskId) === (this.#parent.step ?? -2) + 1;
-		return !goesOn && before.some((w) => w.taskId !== NULL_TASK && !this.#isExit(w.taskId));
+		return !this.#isNextStep(write) && before.some((w) => !this.#isExit(w.taskId));
+	}
+
+	/** A new input applies a command that is pending, and files it first; another command takes its place, and comes last. */
+	#isStaleCommand(write: W, own: readonly W[]): boolean {
+		const before = this.#filedBefore(write, this.#all);
+		const isPending = before.some(({ taskId, idx }) => taskId === NULL_TASK && idx >= 0);
+		const isResumed = this.#child.resumedAt?.[this.#channel] !== this.#parent.resumedAt?.[this.#channel];
+		if (isPending && !isResumed && !this.#isNextStep(write)) return callOf(write, own) > 0;
+		const filed = new Set(before.map(({ taskId }) => taskId).filter((id) => id !== NULL_TASK));
+		return callOf(write, own) < filed.size;
+	}
+
+	/** Whether the run went straight on with the parent's superstep. Else its input made a step of its own. */
+	#isNextStep({ taskId }: W): boolean {
+		return this.#exitStep(taskId) === (this.#parent.step ?? -2) + 1;
+	}
+
+	/** What others had stored for the same task when this was filed. */
+	#filedBefore(write: W, writes: readonly W[]): W[] {
+		return writes
+			.filter((w) => taskTail(w.taskId) === taskTail(write.taskId) && !this.#isOwn(w) && !this.#isLater(w))
+			.filter((w) => w.taskId !== write.taskId || w.generation < write.generation);
 	}
 }
 
@@ -387,7 +409,7 @@ export function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoi
 	return known ?? candidates.find((other) => sameVersions(other.versions, copy.versions));
 }
 
-function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
+export function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
 	const keys = Object.keys(a);
 	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
@@ -396,23 +418,15 @@ function without<T>(items: readonly T[], item: T): T[] {
 	return items.filter((other) => other !== item);
 }
 
-/** Of several writes of one task with the same index, the first. Expects them in order. */
-function visibleWrites<W extends StoredWrite>(writes: readonly W[]): W[] {
-	const seen = new Set<string>();
-	return writes.filter(({ taskId, idx }) => {
-		const key = `${taskId},${idx}`;
-		return !seen.has(key) && seen.add(key);
-	});
+/** In which of its calls for this task a run stored the write. Expects its writes in order. */
+function callOf<W extends StoredWrite>(write: W, own: readonly W[]): number {
+	const calls = new Set(own.filter(({ taskId }) => taskId === write.taskId).map(({ generation }) => generation));
+	return [...calls].indexOf(write.generation);
 }
 
+/** By task. What a task wrote in several calls is in the order of these calls. */
 function inOrder<W extends StoredWrite>(writes: readonly W[]): W[] {
-	return [...writes].sort(
-		(a, b) =>
-			compareIds(a.taskPath ?? "", b.taskPath ?? "") ||
-			compareIds(a.taskId, b.taskId) ||
-			(a.generation ?? 0) - (b.generation ?? 0) ||
-			a.idx - b.idx,
-	);
+	return [...writes].sort((a, b) => compareTasks(a, b) || a.generation - b.generation || a.idx - b.idx);
 }
 
 function taskTail(taskId: string): string {

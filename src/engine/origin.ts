@@ -1,6 +1,6 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, CheckpointRow, FoundCheckpoint } from "../storage/storage.ts";
-import { absorbedTasks, findOriginal, type PathCheckpoint, type TaskState } from "./attribution.ts";
+import { absorbedTasks, findOriginal, type PathCheckpoint, sameVersions, type TaskState } from "./attribution.ts";
 import type { Engine } from "./engine.ts";
 import type { Head, Origin } from "./head.ts";
 import type { PutInput } from "./put.ts";
@@ -54,8 +54,11 @@ export async function findOrigin(
 		// A copy counts as made by whoever made its original.
 		return original ? { ...made, actor: original.actor ?? actor, copyOf: original.id } : made;
 	}
-	const absorbed = row.source === "update" && base !== undefined && absorbedTasks(taskState(base), taskState(head));
-	return { ...made, absorbed };
+	if (row.source !== "update" || base === undefined) return made;
+	const absorbed = absorbedTasks(taskState(base), taskState(head));
+	// An empty update has the history of its parent, also once a run that began with it has put it again.
+	const isCopy = !absorbed && sameVersions(base.versions, head.versions);
+	return { ...made, absorbed, copyOf: isCopy ? row.parentId : undefined };
 }
 
 /** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */

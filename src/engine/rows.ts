@@ -36,24 +36,24 @@ export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> 
 	return groups;
 }
 
+/** What says where a write stands among the others at its checkpoint. */
+type Placed = Pick<WriteRow, "taskPath" | "taskId" | "idx" | "generation">;
+
 /** The order in which LangGraph applies writes: by task path and task id, compared by code points, then by index. */
-export function compareWrites(a: OrderedWrite, b: OrderedWrite): number {
-	return (
-		compareIds(a.taskPath ?? "", b.taskPath ?? "") ||
-		compareIds(a.taskId, b.taskId) ||
-		a.idx - b.idx ||
-		a.generation - b.generation
-	);
+function compareWrites(a: Placed, b: Placed): number {
+	return compareTasks(a, b) || a.idx - b.idx || a.generation - b.generation;
 }
 
-type OrderedWrite = Pick<WriteRow, "taskPath" | "taskId" | "idx" | "generation">;
+export function compareTasks(a: Pick<Placed, "taskPath" | "taskId">, b: Pick<Placed, "taskPath" | "taskId">): number {
+	return compareIds(a.taskPath ?? "", b.taskPath ?? "") || compareIds(a.taskId, b.taskId);
+}
 
 /** Of several writes of one task with the same index, the one that was stored first. */
-export function visibleWrites(rows: readonly WriteRow[]): WriteRow[] {
-	const isFirst = (row: WriteRow) =>
-		row.generation === 0 ||
-		!rows.some(
-			({ taskId, idx, generation }) => taskId === row.taskId && idx === row.idx && generation < row.generation,
+export function visibleWrites<W extends Placed>(writes: readonly W[]): W[] {
+	const isFirst = (write: W) =>
+		write.generation === 0 ||
+		!writes.some(
+			({ taskId, idx, generation }) => taskId === write.taskId && idx === write.idx && generation < write.generation,
 		);
-	return rows.filter(isFirst);
+	return writes.filter(isFirst);
 }

@@ -94,7 +94,7 @@ function join(path: readonly Link[], withoutOwn: boolean): RawHistory {
 		for (const write of before) writes.push(write.read());
 		if (i > 0 || !withoutOwn) for (const write of own) writes.push(write.read());
 	}
-	return { seed: start?.seed, writes };
+	return { seed: start?.seed, writes, includes: path.length === 1 ? start?.includes : undefined };
 }
 
 async function makeLink(steps: Steps, channel: string, place: Place): Promise<Link | undefined> {
@@ -103,7 +103,10 @@ async function makeLink(steps: Steps, channel: string, place: Place): Promise<Li
 	const step = await steps.get(id);
 	if (step === undefined) return undefined;
 	const { checkpoint } = step;
-	const own = attributeOwnWrites({ checkpoint, child: newer?.checkpoint, channel, writes: step.writes });
+	const recorded = step.bases.get(channel);
+	const own = attributeOwnWrites({ checkpoint, child: newer?.checkpoint, channel, writes: step.writes }).filter(
+		({ actor }) => actor === undefined || actor !== recorded?.includes,
+	);
 	const dependsOn = new Set([id]);
 	if (newerId !== undefined) dependsOn.add(newerId);
 	const finish = (before: readonly WriteRow[], start: RawHistory | undefined, next?: Place) => {
@@ -111,12 +114,14 @@ async function makeLink(steps: Steps, channel: string, place: Place): Promise<Li
 		steps.keep(channel, link, [...dependsOn]);
 		return link;
 	};
-	const recorded = step.bases.get(channel);
 	if (recorded !== undefined) return finish([], recorded);
 	const { copyOf } = step.head.origin ?? {};
 	if (copyOf !== undefined) {
 		dependsOn.add(copyOf);
-		if ((await steps.get(copyOf)) !== undefined) return finish([], undefined, { id: copyOf, newerId });
+		const original = await steps.get(copyOf);
+		const seed = original?.head.manifest.get(channel);
+		if (seed !== undefined) return finish([], { seed, writes: [] });
+		if (original !== undefined) return finish([], undefined, { id: copyOf, newerId });
 	}
 	const parent = await steps.get(step.row.parentId);
 	if (parent === undefined) {

@@ -457,10 +457,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 	}
 
-	/** Steps and updates follow writes of the same run or update; if there were none, the caller is not LangGraph. */
+	/** Steps follow writes of the same run; if there were none, the caller is not LangGraph. */
 	#actorOf(config: RunnableConfig, metadata: CheckpointMetadata | undefined): number | undefined {
-		const follows = metadata?.source === "loop" || metadata?.source === "update";
-		const actor = follows ? this.#actors.knownNumberOf(config) : this.#actors.numberOf(config);
+		const actor = metadata?.source === "loop" ? this.#actors.knownNumberOf(config) : this.#actors.numberOf(config);
 		if (metadata?.source === "update") this.#actors.end(config);
 		return actor;
 	}

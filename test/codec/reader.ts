@@ -195,6 +195,7 @@ class NumberReader {
 
 export interface PendingWrite {
 	readonly task: string;
+	readonly path: string | null;
 	readonly idx: number;
 	readonly channel: string;
 	readonly type: string | null;
@@ -206,17 +207,21 @@ export function readPending(pending: Uint8Array): PendingWrite[] {
 	const channels = new NumberReader(pending, 5);
 	const reader = new NumberReader(pending, 5 + (pending[3] as number) * 128 + (pending[4] as number));
 	let task = "";
+	let path: string | null = null;
 	return Array.from({ length: pending[0] as number }, () => {
 		reader.bytes(4);
 		const [flags = 0] = reader.bytes(1);
-		if ((flags & 1) === 0) task = flags & 2 ? Buffer.from(reader.bytes(16)).toString("hex") : reader.text();
+		if ((flags & 1) === 0) {
+			task = flags & 2 ? Buffer.from(reader.bytes(16)).toString("hex") : reader.text();
+			path = flags & 128 ? reader.text() : null;
+		}
 		reader.number();
 		const index = reader.number();
 		if (flags & 16) reader.number();
 		const channel = channels.text();
 		const type = flags & 32 ? reader.text() : null;
 		const value = flags & 64 ? reader.number() : reader.bytes(reader.number());
-		return { task, idx: flags & 8 ? -index : index, channel, type, value };
+		return { task, path, idx: flags & 8 ? -index : index, channel, type, value };
 	});
 }
 

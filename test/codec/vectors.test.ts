@@ -132,6 +132,7 @@ describe("a reader that was written from the description", () => {
 				["messages", "large ".repeat(200)],
 			],
 			"task",
+			"~path",
 		);
 
 		const thread = key ? "thread" : null;
@@ -163,16 +164,18 @@ describe("a reader that was written from the description", () => {
 
 		const pending = db.prepare("SELECT pending FROM delta_checkpoint WHERE pending IS NOT NULL").pluck().get();
 		const inRow = readPending(pending as Uint8Array);
-		expect(inRow.map(({ task, idx, channel }) => [task, idx, channel])).toEqual([
-			["task", 0, "messages"],
-			["task", 1, "messages"],
+		expect(inRow.map(({ task, path, idx, channel }) => [task, path, idx, channel])).toEqual([
+			["task", "~path", 0, "messages"],
+			["task", "~path", 1, "messages"],
 		]);
 		expect(db.prepare("SELECT count(*) FROM delta_write").pluck().get()).toBe(0);
 		spreadWrites(db);
-		const writes = db.prepare("SELECT idx, channel, type, value FROM delta_write ORDER BY idx").all() as typeof inRow;
+		const writes = db
+			.prepare("SELECT idx, task_path AS path, channel, type, value FROM delta_write ORDER BY idx")
+			.all() as typeof inRow;
 		for (const rows of [inRow, writes]) {
-			const values = rows.map(({ idx, channel, type, value }) => {
-				const identity = ["write", thread, "", row.id, "task", idx, channel, type];
+			const values = rows.map(({ idx, path, channel, type, value }) => {
+				const identity = ["write", thread, "", row.id, "task", idx, path, channel, type];
 				return readCell(typeof value === "number" ? value : open(value, ...identity));
 			});
 			expect(values).toEqual(["small", "large ".repeat(200)]);

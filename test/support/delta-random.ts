@@ -1,34 +1,55 @@
-import { Command, END, START } from "@langchain/langgraph";
-import type { Scenario, World } from "./delta-world.ts";
+import * as langgraph from "@langchain/langgraph";
+import type { LangGraph, Scenario, World } from "./delta-world.ts";
+import type { Durability } from "./graph-bench.ts";
 
 type Any = any;
 
 const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
-/** A scenario of `length` random steps, the same for the same seed: runs, answers, updates and copies anywhere in the history. */
-export function randomScenario(seed: number, length: number): Scenario {
+/**
+ * A scenario of `length` random steps, the same for the same seed: runs, answers, updates and copies anywhere in the history.
+ *
+ * @param durability of all runs; `undefined` has some of them in exit durability and the others in the default one
+ * @param cores versions of LangGraph that take turns
+ */
+export function randomScenario(
+	seed: number,
+	length: number,
+	durability?: Durability,
+	cores: readonly LangGraph[] = [langgraph],
+): Scenario {
 	return {
 		name: `random history ${seed}`,
 		kind: "random",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
+		mixed: cores.length > 1,
 		play: async (world) => {
 			const random = mulberry32(seed);
-			const graph = half(world, pick(random, [1000, 1000, 2, 3]));
-			for (let step = 0; step < length; step++) await takeStep(world, graph, random, step);
-			return graph;
+			const snapshotFrequency = pick(random, [1000, 1000, 2, 3]);
+			const graphs = cores.map((core) => ({ core, graph: half(world, snapshotFrequency, core) }));
+			const turn = mulberry32(seed);
+			for (let step = 0; step < length; step++) await takeStep(world, pick(turn, graphs), random, step, durability);
+			return graphs.map(({ graph }) => graph);
 		},
 	};
 }
 
-async function takeStep(world: World, graph: Any, random: () => number, step: number): Promise<void> {
+async function takeStep(
+	world: World,
+	{ core: { Command, END }, graph }: { core: LangGraph; graph: Any },
+	random: () => number,
+	step: number,
+	given: Durability | undefined,
+): Promise<void> {
 	const history: Any[] = [];
 	for await (const snapshot of graph.getStateHistory(world.config))
 		if (snapshot.metadata.step !== -2) history.push(snapshot);
 	const chosen = history.length > 0 && random() < 0.6 ? pick(random, history) : undefined;
 	const snapshot = chosen ?? history[0];
 	const action = history.length === 0 ? "input" : pick(random, ACTIONS);
-	const durability = random() < 0.3 ? "exit" : "async";
+	const chance = random() < 0.3 ? "exit" : "async";
+	const durability = given ?? chance;
 	const node = pick(random, ["a", "done", "ask", "z"]);
 	const values = random() < 0.8 ? { log: [`update ${step}`] } : { note: "update" };
 	if (snapshot && (await isUndecidable(world, action, snapshot, chosen !== undefined, durability))) return;
@@ -73,13 +94,14 @@ async function isUndecidable(
 }
 
 /** start → a → (done, ask) → z → end, where `ask` interrupts while `done` is done */
-function half(world: World, snapshotFrequency: number): Any {
+function half(world: World, snapshotFrequency: number, core: LangGraph): Any {
+	const { START, END } = core;
 	return world.compile(
 		world
-			.builder(snapshotFrequency)
+			.builder(snapshotFrequency, core)
 			.addNode("a", world.say("a"))
 			.addNode("done", world.say("done"))
-			.addNode("ask", world.ask("ask"))
+			.addNode("ask", world.ask("ask", core))
 			.addNode("z", world.say("z"))
 			.addEdge(START, "a")
 			.addEdge("a", "done")

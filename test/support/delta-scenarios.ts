@@ -117,7 +117,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a node that fails beside one that finishes, then a retry",
 		kind: "runs",
 		official: "right",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			let broken = true;
 			const graph = world.compile(
@@ -267,7 +267,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "two runs from one updated checkpoint, the second half done and then resumed",
 		kind: "runs from an updated checkpoint",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -342,7 +342,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update of a half-finished superstep, named by its id, then its resume",
 		kind: "update of a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -359,7 +359,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update of a half-finished superstep without an id",
 		kind: "update of a half-finished superstep",
 		official: "right",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -373,7 +373,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update of a half-finished superstep that leaves the channel alone",
 		kind: "update of a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -389,7 +389,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update of half-finished packets, without an id and with it",
 		kind: "update of a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = sends(world);
 			await run(world, graph, input("in"));
@@ -406,7 +406,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a new input over an interrupted superstep",
 		kind: "input over an interrupted superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -431,7 +431,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a half-finished superstep and its resume",
 		kind: "resume",
 		official: "right",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -456,7 +456,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a resume of a half-finished superstep at the head, named by its id: what was done is done again",
 		kind: "resume",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -552,7 +552,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update as the end of a half-finished superstep",
 		kind: "update as the end",
 		official: "right",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -566,7 +566,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update as the input of an older checkpoint",
 		kind: "update as the input",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = line(world);
 			await run(world, graph, input("in"));
@@ -619,7 +619,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a run again from a checkpoint that a command had updated",
 		kind: "command as input",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = line(world);
 			await run(world, graph, input("in"));
@@ -713,7 +713,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a half-finished superstep resumed in exit durability",
 		kind: "exit durability over a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -726,7 +726,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a superstep half-finished and resumed in exit durability",
 		kind: "exit durability over a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"), exit(world.config));
@@ -740,7 +740,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a new input over an interrupted superstep in exit durability",
 		kind: "exit durability over a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -753,7 +753,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "an update of a half-finished superstep, then a run of its parent in exit durability",
 		kind: "exit durability over a half-finished superstep",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = half(world);
 			await run(world, graph, input("in"));
@@ -902,7 +902,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "a command to the first checkpoint of a thread in exit durability",
 		kind: "exit durability",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		impossible: {
 			reason:
 				"At step 0 core files the command's update under the very task id that marks a pending one, and itself applies that whenever the checkpoint is read.",
@@ -1005,7 +1005,7 @@ export const scenarios: readonly Scenario[] = [
 		name: "packets to parallel workers, and a run again",
 		kind: "packets",
 		official: "wrong",
-		unordered: true,
+		parallel: true,
 		play: async (world) => {
 			const graph = sends(world);
 			await run(world, graph, input("in"));

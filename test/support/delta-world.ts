@@ -1,16 +1,18 @@
-import {
-	Annotation,
-	type BaseCheckpointSaver,
-	DeltaChannel,
-	interrupt,
-	MemorySaver as OfficialMemorySaver,
-	StateGraph,
-} from "@langchain/langgraph";
-import { type CheckpointTuple, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { isDeepStrictEqual } from "node:util";
+import * as langgraph from "@langchain/langgraph";
+import { type BaseCheckpointSaver, type CheckpointTuple, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { core } from "./core.ts";
+import { Reference } from "./graph-reference.ts";
 
 type Log = string[];
 
 type Any = any;
+
+/** What scenarios need of LangGraph, of either version. */
+export type LangGraph = Pick<
+	typeof langgraph,
+	"Annotation" | "Command" | "DeltaChannel" | "END" | "START" | "StateGraph" | "interrupt"
+>;
 
 /** One of the two worlds that a scenario is played in: with a DeltaChannel, or with an ordinary reducer as the truth. */
 export class World {
@@ -27,15 +29,16 @@ export class World {
 	}
 
 	/** The channel under test. */
-	log(snapshotFrequency = 1000): Any {
+	log(snapshotFrequency = 1000, { Annotation, DeltaChannel }: LangGraph = langgraph): Any {
 		if (!this.delta) return Annotation<Log, Log>({ reducer: (log, more) => [...log, ...more], default: () => [] });
 		const reducer = (log: Log, writes: Log[]) => [...log, ...writes.flat()];
 		return () => new DeltaChannel<Log, Log>(reducer, { snapshotFrequency });
 	}
 
 	/** A graph builder whose state is `log` and an ordinary channel beside it. */
-	builder(snapshotFrequency?: number): Any {
-		return new StateGraph(Annotation.Root({ log: this.log(snapshotFrequency), note: Annotation<string> }));
+	builder(snapshotFrequency?: number, lib: LangGraph = langgraph): Any {
+		const { Annotation, StateGraph } = lib;
+		return new StateGraph(Annotation.Root({ log: this.log(snapshotFrequency, lib), note: Annotation<string> }));
 	}
 
 	compile(builder: Any): Any {
@@ -48,7 +51,7 @@ export class World {
 	}
 
 	/** A node that asks before it appends. */
-	ask(name: string) {
+	ask(name: string, { interrupt }: LangGraph = langgraph) {
 		return (state: { log?: Log }) => {
 			const answer = interrupt(name);
 			return { log: [`${this.sign(name, state)}:${answer}`] };
@@ -86,11 +89,13 @@ export interface Scenario {
 	readonly name: string;
 	/** Which of the kinds of fork it is of. */
 	readonly kind: string;
-	/** Parallel tasks: a DeltaChannel orders their writes by task id, a reducer by node. */
-	readonly unordered?: boolean;
+	/** Parallel tasks: under LangGraph 1.4 a DeltaChannel orders their writes by task id, a reducer by node. */
+	readonly parallel?: boolean;
+	/** Versions of LangGraph take turns: where one finishes a superstep that the other began, tasks have no common order. */
+	readonly mixed?: boolean;
 	/** What the later run finds depends on how fast the store is. */
 	readonly timed?: boolean;
-	/** Plays it and answers the graph whose history is compared. */
+	/** Plays it and answers the graph whose history is compared, or several that each read it. */
 	readonly play: (world: World) => Promise<Any>;
 	/** What the official MemorySaver makes of it. */
 	readonly official: "right" | "wrong" | "endless";
@@ -105,7 +110,7 @@ export interface Difference {
 
 /** Plays a scenario with a DeltaChannel on `saver` and tells where it differs from an ordinary reducer. */
 export async function differences(scenario: Scenario, saver: BaseCheckpointSaver): Promise<Difference[]> {
-	const truth = await transcript(scenario, new World(new OfficialMemorySaver(), false));
+	const truth = await transcript(scenario, new World(new Reference(), false));
 	const tried = await transcript(scenario, new World(saver, true));
 	const lines = Array.from({ length: Math.max(truth.length, tried.length) }, (_, i) => i);
 	return lines.map((i) => ({ is: tried[i], shouldBe: truth[i] })).filter(({ is, shouldBe }) => is !== shouldBe);
@@ -113,14 +118,11 @@ export async function differences(scenario: Scenario, saver: BaseCheckpointSaver
 
 /** Everything that can be seen of the channel: while it ran, and then at every checkpoint of the history. */
 export async function transcript(scenario: Scenario, world: World): Promise<string[]> {
-	const show = (log: unknown) => JSON.stringify(scenario.unordered && Array.isArray(log) ? [...log].sort() : log);
-	const graph = await scenario.play(world);
+	const isOrdered = !scenario.mixed && (core !== "1.4" || !scenario.parallel);
+	const show = (log: unknown) => JSON.stringify(isOrdered || !Array.isArray(log) ? log : [...log].sort());
+	const graphs = [await scenario.play(world)].flat();
 	const lines = world.live.map((log) => `live ${show(log)}`);
-	for await (const { metadata, values, next } of graph.getStateHistory(world.config)) {
-		// Exit durability puts an empty checkpoint below the first one, for DeltaChannels only.
-		if (metadata.step === -2) continue;
-		lines.push(`${metadata.source} ${metadata.step} -> ${next} ${show(values.log ?? [])}`);
-	}
+	for (const graph of graphs) lines.push(...(await historyLines(world, graph, scenario, isOrdered)));
 	const inner: CheckpointTuple[] = [];
 	for await (const tuple of world.saver.list(world.config))
 		if (tuple.config.configurable?.checkpoint_ns) inner.push(tuple);
@@ -128,6 +130,43 @@ export async function transcript(scenario: Scenario, world: World): Promise<stri
 	for (const tuple of inner)
 		lines.push(`inner ${tuple.metadata?.source} ${tuple.metadata?.step} ${show(await storedLog(world, tuple))}`);
 	return lines;
+}
+
+/** A line for each checkpoint of the thread, the newest first. */
+async function historyLines(world: World, graph: Any, { mixed }: Scenario, isOrdered: boolean): Promise<string[]> {
+	const history: Any[] = [];
+	for await (const snapshot of graph.getStateHistory(world.config)) history.push(snapshot);
+	const logs = new ShownLogs(isOrdered, mixed === true);
+	const lines = history.toReversed().map(({ config, parentConfig, metadata, values, next }) => {
+		const log = logs.show(config, parentConfig, values.log ?? []);
+		// Exit durability puts an empty checkpoint below the first one, for DeltaChannels only.
+		if (metadata.step === -2) return [];
+		return [`${metadata.source} ${metadata.step} -> ${next} ${JSON.stringify(log)}`];
+	});
+	return lines.toReversed().flat();
+}
+
+/** Logs as they are compared: where parallel tasks have no order, what a checkpoint adds to its parent's log is sorted. */
+class ShownLogs {
+	readonly #isOrdered: boolean;
+	readonly #isMixed: boolean;
+	readonly #logs = new Map<string, { log: Log; shown: Log }>();
+
+	constructor(isOrdered: boolean, isMixed: boolean) {
+		this.#isOrdered = isOrdered;
+		this.#isMixed = isMixed;
+	}
+
+	/** Expects to be asked for the parent first. */
+	show(config: Any, parentConfig: Any, log: Log): Log {
+		const parent = this.#logs.get(parentConfig?.configurable.checkpoint_id) ?? { log: [], shown: [] };
+		const arrange = (some: Log) => (this.#isMixed ? some.toSorted() : some);
+		const goesOn = isDeepStrictEqual(arrange(log.slice(0, parent.log.length)), arrange(parent.log));
+		const added = goesOn ? log.slice(parent.log.length) : log;
+		const shown = this.#isOrdered ? log : [...(goesOn ? parent.shown : []), ...added.toSorted()];
+		this.#logs.set(config.configurable.checkpoint_id, { log, shown });
+		return shown;
+	}
 }
 
 /** Core reads a subgraph's checkpoints without a saver when it is not running, so this does it as a running one does. */

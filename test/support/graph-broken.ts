@@ -9,16 +9,18 @@ import {
 	MemorySaver,
 	type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
+import type { Core } from "./core.ts";
 import type { Durability } from "./graph-bench.ts";
 import type { Comparison } from "./graph-scenario.ts";
+import { OfficialSaver } from "./official-saver.ts";
 
 type Put = Parameters<BaseCheckpointSaver["put"]>;
 
-const { put: storePut } = MemorySaver.prototype;
+const { put: storePut } = OfficialSaver.prototype;
 
 /** The official saver with its put replaced; `store` stores as the official one does. */
 const withPut = (put: (store: (...args: Put) => Promise<RunnableConfig>, ...args: Put) => Promise<RunnableConfig>) =>
-	class extends MemorySaver {
+	class extends OfficialSaver {
 		override put(
 			config: RunnableConfig,
 			checkpoint: Checkpoint,
@@ -32,7 +34,7 @@ const withPut = (put: (store: (...args: Put) => Promise<RunnableConfig>, ...args
 
 /** The official saver with its answers changed on the way out. */
 const withTuples = (change: (tuple: CheckpointTuple) => CheckpointTuple) =>
-	class extends MemorySaver {
+	class extends OfficialSaver {
 		override async getTuple(config: RunnableConfig) {
 			const tuple = await super.getTuple(config);
 			return tuple && change(tuple);
@@ -44,7 +46,7 @@ const withTuples = (change: (tuple: CheckpointTuple) => CheckpointTuple) =>
 
 /** The official saver with its list options changed. */
 const withOptions = (change: (options: CheckpointListOptions) => CheckpointListOptions) =>
-	class extends MemorySaver {
+	class extends OfficialSaver {
 		override list(config: RunnableConfig, options: CheckpointListOptions = {}) {
 			return super.list(config, change(options));
 		}
@@ -64,8 +66,8 @@ function versionsAsText(tuple: CheckpointTuple): CheckpointTuple {
 }
 
 /** Values of the parent, and over them those that have a new version. */
-function changedChannelsOnly(): new () => MemorySaver {
-	return class extends MemorySaver {
+function changedChannelsOnly(): new () => OfficialSaver {
+	return class extends OfficialSaver {
 		override async put(
 			config: RunnableConfig,
 			checkpoint: Checkpoint,
@@ -81,8 +83,8 @@ function changedChannelsOnly(): new () => MemorySaver {
 }
 
 /** Values by channel and version, the first one stored for a version staying, whatever branch it came from. */
-function valuesByVersion(): new () => MemorySaver {
-	return class extends MemorySaver {
+function valuesByVersion(): new () => OfficialSaver {
+	return class extends OfficialSaver {
 		readonly #values = new Map<string, unknown>();
 		override put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
 			const values = only(checkpoint.channel_values, () => true);
@@ -102,8 +104,8 @@ function valuesByVersion(): new () => MemorySaver {
 }
 
 /** Answers kept and handed out again, as if nobody ever changed what they were given. */
-function sharedAnswers(): new () => MemorySaver {
-	return class extends MemorySaver {
+function sharedAnswers(): new () => OfficialSaver {
+	return class extends OfficialSaver {
 		readonly #answers = new Map<string, CheckpointTuple>();
 		override async getTuple(config: RunnableConfig) {
 			const tuple = await super.getTuple(config);
@@ -123,11 +125,14 @@ export interface Broken {
 	/** The first durability of the story unless told. */
 	durability?: Durability;
 	way?: Comparison;
+	/** The LangGraph that shows it; any unless told. */
+	core?: Core;
 }
 
 const ASKING = "a node asks three times in a row";
 const FORKING = "two updates fork one checkpoint, and both branches run on in turns";
 const HALFWAY = "a half-finished superstep is updated without naming the checkpoint";
+const PACKETS = "twenty tasks are sent out and their results gathered";
 const MUTATING = "a node changes the state it was given in place and returns it";
 
 /** Savers that are each wrong in one way that real ones have been wrong in, or could be. */
@@ -151,24 +156,34 @@ export const brokenSavers: Record<string, Broken> = {
 		story: HALFWAY,
 		Saver: withTuples((tuple) => ({ ...tuple, pendingWrites: tuple.pendingWrites?.toReversed() })),
 	},
+	"has writes in the order in which they came": { story: ASKING, Saver: MemorySaver },
+	"forgets task paths": {
+		story: PACKETS,
+		core: "1.7",
+		Saver: class extends OfficialSaver {
+			override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string) {
+				return super.putWrites(config, writes, taskId);
+			}
+		},
+	},
 	"lets a later write win": {
-		story: FORKING,
-		Saver: class extends MemorySaver {
-			override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string) {
+		story: "a question is answered again from the checkpoint that asked it",
+		Saver: class extends OfficialSaver {
+			override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string) {
 				const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};
 				const stored = this.writes[JSON.stringify([thread_id, checkpoint_ns, checkpoint_id])] ?? {};
 				for (const key of Object.keys(stored)) if (key.startsWith(taskId)) delete stored[key as never];
-				await super.putWrites(config, writes, taskId);
+				await super.putWrites(config, writes, taskId, taskPath);
 			}
 		},
 	},
 	"refuses writes for a checkpoint it has not got yet": {
 		story: "a thread begins with a command",
-		Saver: class extends MemorySaver {
-			override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string) {
+		Saver: class extends OfficialSaver {
+			override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string) {
 				const { thread_id, checkpoint_ns = "", checkpoint_id } = config.configurable ?? {};
 				if (!this.storage[thread_id]?.[checkpoint_ns]?.[checkpoint_id]) throw new Error("no such checkpoint");
-				await super.putWrites(config, writes, taskId);
+				await super.putWrites(config, writes, taskId, taskPath);
 			}
 		},
 	},
@@ -197,7 +212,7 @@ export const brokenSavers: Record<string, Broken> = {
 	"ignores filters": { story: ASKING, Saver: withOptions(({ filter: _, ...options }) => options) },
 	"lists oldest first": {
 		story: ASKING,
-		Saver: class extends MemorySaver {
+		Saver: class extends OfficialSaver {
 			override async *list(config: RunnableConfig, options?: CheckpointListOptions) {
 				const tuples: CheckpointTuple[] = [];
 				for await (const tuple of super.list(config, options)) tuples.push(tuple);
@@ -207,14 +222,14 @@ export const brokenSavers: Record<string, Broken> = {
 	},
 	"keeps a thread that was to be deleted": {
 		story: "a thread is deleted and begun again",
-		Saver: class extends MemorySaver {
+		Saver: class extends OfficialSaver {
 			override async deleteThread() {}
 		},
 	},
 	"mixes up threads with similar names": {
 		story: "threads with odd names stay apart",
 		way: "runs",
-		Saver: class extends MemorySaver {
+		Saver: class extends OfficialSaver {
 			override getTuple(config: RunnableConfig) {
 				const { thread_id, ...rest } = config.configurable ?? {};
 				return super.getTuple({ configurable: { ...rest, thread_id: thread_id === "ab" ? "a" : thread_id } });

@@ -2,10 +2,11 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import {
 	type Checkpoint,
 	type CheckpointMetadata,
-	MemorySaver,
 	type PendingWrite,
 	WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
+import type { Core } from "./core.ts";
+import { OfficialSaver } from "./official-saver.ts";
 
 /** A fault of the official MemorySaver that the reference does not have. */
 export interface Correction {
@@ -17,6 +18,8 @@ export interface Correction {
 	where: RegExp;
 	/** The scenario and durability that show it. */
 	shownBy: { story: string; durability: "async" | "exit" };
+	/** The LangGraph that shows it; any unless told. */
+	core?: Core;
 }
 
 /** All that sets the reference apart from the official saver. */
@@ -27,6 +30,7 @@ export const corrections: readonly Correction[] = [
 			"with durability exit, a run that ends in the superstep it began in puts the same checkpoint again, named as its own parent; the true parent is lost and every walk over ancestors is endless",
 		where: /parentConfig/,
 		shownBy: { story: "a node asks three times in a row", durability: "exit" },
+		core: "1.4",
 	},
 	{
 		fault: "replaces a task's reserved writes by those of a call that has ordinary writes too",
@@ -40,11 +44,12 @@ export const corrections: readonly Correction[] = [
 		reason: "getTuple echoes the config as it came, and putWrites then refuses what core derives from it",
 		where: /./,
 		shownBy: { story: "a checkpoint is named without its namespace", durability: "async" },
+		core: "1.4",
 	},
 ];
 
-/** The official MemorySaver, corrected: what the savers are measured by. */
-export class Reference extends MemorySaver {
+/** The official MemorySaver in the right order, corrected: what the savers are measured by. */
+export class Reference extends OfficialSaver {
 	override async getTuple(config: RunnableConfig) {
 		return super.getTuple(inNamespace(config));
 	}
@@ -56,12 +61,13 @@ export class Reference extends MemorySaver {
 		return super.put({ configurable: { thread_id, checkpoint_ns, checkpoint_id: parentId } }, checkpoint, metadata);
 	}
 
-	override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string) {
+	override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string) {
 		const rooted = inNamespace(config);
 		return super.putWrites(
 			rooted,
 			writes.every(isReserved) ? writes : this.#withoutStored(rooted, writes, taskId),
 			taskId,
+			taskPath,
 		);
 	}
 

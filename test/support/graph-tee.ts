@@ -28,6 +28,10 @@ interface Known {
 	steps: Set<number>;
 }
 
+/** LangGraph 1.5 and later pass a task path. */
+type PutWritesCall = [config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string];
+type PathSaver = { putWrites(...call: PutWritesCall): Promise<void> };
+
 type Outcome<T> = { value: T } | { error: unknown };
 
 const settle = async <T>(call: () => Promise<T>): Promise<Outcome<T>> => {
@@ -111,9 +115,10 @@ export class TeeSaver extends BaseCheckpointSaver {
 		return returned;
 	}
 
-	override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+	override async putWrites(...call: PutWritesCall): Promise<void> {
+		const [config, , taskId] = call;
 		this.#remember(config, `${config.configurable?.checkpoint_id}`);
-		await this.#write(`putWrites(${brief(config)}, ${taskId})`, (saver) => saver.putWrites(config, writes, taskId));
+		await this.#write(`putWrites(${brief(config)}, ${taskId})`, (saver) => (saver as PathSaver).putWrites(...call));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {

@@ -1,6 +1,6 @@
 import type { CheckpointPendingWrite, CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { type Canonical, canonical } from "./graph-canonical.ts";
-import { canonicalTuple, sortedWrites } from "./graph-tuple.ts";
+import { canonicalTuple } from "./graph-tuple.ts";
 
 /** What a scenario saw, in order: each entry a label and a canonical value. */
 export type Transcript = [label: string, value: Canonical][];
@@ -69,8 +69,8 @@ export function inStableOrder(tuples: readonly CheckpointTuple[]): Canonical[] {
 		.flat();
 }
 
-/** Pending writes grouped by task, the tasks ordered by what they wrote. */
+/** Tasks without a path are ordered by their ids, which differ from run to run. Here they are ordered by what they wrote. */
 function writesInStableOrder(pendingWrites: CheckpointPendingWrite[]): CheckpointPendingWrite[] {
-	const tasks = groups(sortedWrites(pendingWrites), ([taskId]) => taskId);
+	const tasks = groups(pendingWrites, ([taskId]) => taskId);
 	return tasks.sort((left, right) => byStableText(canonical(left), canonical(right))).flat();
 }

@@ -1,23 +1,14 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { type Canonical, canonical } from "./graph-canonical.ts";
 
 type PendingWrites = NonNullable<CheckpointTuple["pendingWrites"]>;
 
-/** Where a write stands among the writes of its task: reserved channels have fixed places, in front of all others. */
-const place = (channel: string) => (Object.hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] ?? 0) : 0);
-
-const byCodeUnits = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
-
-/** Pending writes by task, reserved channels first; ordinary writes of a task stay in the order they were given. */
-export function sortedWrites(writes: PendingWrites): PendingWrites {
-	return [...writes].sort(
-		(left, right) => byCodeUnits(left[0], right[0]) || place(`${left[1]}`) - place(`${right[1]}`),
-	);
-}
-
-/** A tuple in canonical form, pending writes sorted. */
-export function canonicalTuple(tuple: CheckpointTuple | undefined, arrange = sortedWrites): Canonical {
+/** A tuple in canonical form. */
+export function canonicalTuple(
+	tuple: CheckpointTuple | undefined,
+	arrange: (writes: PendingWrites) => PendingWrites = (writes) => writes,
+): Canonical {
 	if (tuple === undefined) return canonical(undefined);
 	const { checkpoint, metadata, pendingWrites = [] } = tuple;
 	const [config, parentConfig] = [nameOf(tuple.config), tuple.parentConfig && nameOf(tuple.parentConfig)];
@@ -36,9 +27,6 @@ export function formFaults(tuple: CheckpointTuple): string[] {
 	const faults = [...configFaults("config", tuple.config)];
 	if (tuple.parentConfig !== undefined) faults.push(...configFaults("parentConfig", tuple.parentConfig));
 	if (!Array.isArray(tuple.pendingWrites)) faults.push("pendingWrites is not an array");
-	else if (sortedWrites(tuple.pendingWrites).some((write, at) => write !== tuple.pendingWrites?.[at])) {
-		faults.push("pendingWrites are not ordered by task and index");
-	}
 	return faults;
 }
 
