@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import * as langgraph from "@langchain/langgraph";
 import { type BaseCheckpointSaver, type CheckpointTuple, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { core } from "./core.ts";
+import { type Core, core } from "./core.ts";
 import { Reference } from "./graph-reference.ts";
 
 type Log = string[];
@@ -97,10 +97,14 @@ export interface Scenario {
 	readonly timed?: boolean;
 	/** Plays it and answers the graph whose history is compared, or several that each read it. */
 	readonly play: (world: World) => Promise<Any>;
-	/** What the official MemorySaver makes of it. */
+	/** What the official MemorySaver makes of it under LangGraph 1.4. */
 	readonly official: "right" | "wrong" | "endless";
+	/** The same under 1.7, in the order that it asks for: right unless told. */
+	readonly officialNext?: "wrong";
 	/** Why no saver can get it right, and the lines that differ, as they are with one that gets right what can be. */
-	readonly impossible?: { readonly reason: string; readonly answer: readonly string[] };
+	readonly impossible?: { readonly core: Core; readonly reason: string; readonly answer: readonly string[] };
+	/** Why LangGraph itself does not get through it, on any saver. */
+	readonly refused?: { readonly core: Core; readonly reason: string };
 }
 
 export interface Difference {
@@ -136,7 +140,7 @@ export async function transcript(scenario: Scenario, world: World): Promise<stri
 async function historyLines(world: World, graph: Any, { mixed }: Scenario, isOrdered: boolean): Promise<string[]> {
 	const history: Any[] = [];
 	for await (const snapshot of graph.getStateHistory(world.config)) history.push(snapshot);
-	const logs = new ShownLogs(isOrdered, mixed === true);
+	const logs = new ShownLogs(isOrdered, mixed);
 	const lines = history.toReversed().map(({ config, parentConfig, metadata, values, next }) => {
 		const log = logs.show(config, parentConfig, values.log ?? []);
 		// Exit durability puts an empty checkpoint below the first one, for DeltaChannels only.
@@ -147,12 +151,12 @@ async function historyLines(world: World, graph: Any, { mixed }: Scenario, isOrd
 }
 
 /** Logs as they are compared: where parallel tasks have no order, what a checkpoint adds to its parent's log is sorted. */
-class ShownLogs {
+export class ShownLogs {
 	readonly #isOrdered: boolean;
 	readonly #isMixed: boolean;
 	readonly #logs = new Map<string, { log: Log; shown: Log }>();
 
-	constructor(isOrdered: boolean, isMixed: boolean) {
+	constructor(isOrdered: boolean, isMixed = false) {
 		this.#isOrdered = isOrdered;
 		this.#isMixed = isMixed;
 	}
