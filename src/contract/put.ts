@@ -51,6 +51,37 @@ export function putRules(test: RuleTest): void {
 		assert.deepEqual(await thread().values(id), { a: 1 });
 	});
 
+	for (const [name, given] of [
+		["left out", []],
+		["null", [null]],
+	] as const) {
+		test(`PUT-7: with newVersions ${name}, every value of a first checkpoint is stored`, async ({ saver, thread }) => {
+			const [config, checkpoint, metadata] = thread().draft({ values: { a: 1, b: [2] } });
+			await saver.put(config, checkpoint, metadata, ...given);
+			assert.deepEqual(await thread().values(), { a: 1, b: [2] });
+		});
+
+		test(`PUT-7: with newVersions ${name}, every value of a child is stored`, async ({ saver, thread }) => {
+			const versions = { a: 1, b: 1, c: 1 };
+			const parent = await thread().put({ values: { a: 1, b: "before".repeat(500), c: 1 }, versions });
+			const values = { a: 2, b: "after".repeat(500) };
+			const [config, checkpoint, metadata] = thread().draft({ parent, values, versions });
+			await saver.put(config, checkpoint, metadata, ...given);
+			assert.deepEqual(await thread().values(), values);
+			assert.deepEqual(await thread().values(parent), { a: 1, b: "before".repeat(500), c: 1 });
+		});
+	}
+
+	test("PUT-7: with newVersions {} nothing is new: a step has the values of its parent", async ({ thread }) => {
+		const versions = { a: 1, b: 1 };
+		const parent = await thread().put({ values: { a: 1, b: "before".repeat(500) }, versions });
+		const values = { a: 1, b: "before".repeat(500) };
+		const id = await thread().put({ parent, values, versions, newVersions: {} });
+		assert.deepEqual(await thread().values(id), values);
+		const first = await thread("other").put({ values: { a: 1, free: 2 }, versions: { a: 1 }, newVersions: {} });
+		assert.deepEqual(await thread("other").values(first), { free: 2 });
+	});
+
 	test("PUT-2: its pending writes are not its own history", async ({ thread, nextId }) => {
 		const id = nextId();
 		await thread().put({ id, parent: id });

@@ -31,6 +31,7 @@ import { createRuleTest, namesOf, SkipList, type Topic } from "./rule-test.ts";
 import { serializationRules } from "./serialization.ts";
 import { statsRules } from "./stats.ts";
 import { strangeIdRules } from "./strange-ids.ts";
+import { taskPathRules } from "./task-paths.ts";
 import type { SaverContractOptions } from "./types.ts";
 import { valueShapeRules } from "./value-shapes.ts";
 import { versionRules } from "./versions.ts";
@@ -40,7 +41,7 @@ const TOPICS: Record<string, Topic[]> = {
 	put: [putRules],
 	"channel storage": [channelRules, forkRules, valueShapeRules, historyRules],
 	versions: [versionRules],
-	putWrites: [putWritesRules, coreValueRules],
+	putWrites: [putWritesRules, taskPathRules, coreValueRules],
 	getTuple: [getTupleRules],
 	list: [listRules, listFilterRules],
 	"ordering and concurrency": [orderingRules, raceRules],

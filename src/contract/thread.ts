@@ -101,10 +101,16 @@ export class Thread {
 		return ids;
 	}
 
-	async write(checkpointId: string, writes: PendingWrite[], taskId = TASK, extra: RunnableConfig = {}): Promise<void> {
+	async write(
+		checkpointId: string,
+		writes: PendingWrite[],
+		taskId = TASK,
+		extra: RunnableConfig = {},
+		...taskPath: [taskPath?: string]
+	): Promise<void> {
 		const { configurable } = this.config(checkpointId);
 		const config = { ...extra, configurable: { ...configurable, ...extra.configurable } };
-		await this.saver.putWrites(config, writes, taskId);
+		await this.saver.putWrites(config, writes, taskId, ...taskPath);
 	}
 
 	/** A checkpoint that must be there; the newest one without an id. */

@@ -35,9 +35,9 @@ export interface ContractSaver {
 		config: RunnableConfig,
 		checkpoint: Checkpoint,
 		metadata: CheckpointMetadata,
-		newVersions: ChannelVersions,
+		newVersions?: ChannelVersions | null,
 	): Promise<RunnableConfig>;
-	putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void>;
+	putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string): Promise<void>;
 	deleteThread(threadId: string): Promise<void>;
 	getDeltaChannelHistory(options: {
 		config: RunnableConfig;

@@ -180,7 +180,9 @@ class WriteHeap<W extends StoredWrite> {
 	/** Whether the child was put by LangGraph 1.5 or later. */
 	get isOfPaths(): boolean {
 		return this.#writes.some(
-			(write) => this.#isOwn(write) && (write.taskPath !== undefined || write.taskId === this.#inputTask),
+			(write) =>
+				(this.#isOwn(write) || this.#child.actor === undefined) &&
+				(write.taskPath !== undefined || write.taskId === this.#inputTask),
 		);
 	}
 
@@ -191,15 +193,18 @@ class WriteHeap<W extends StoredWrite> {
 	 */
 	ofPaths(): W[] {
 		if (this.#isUnchanged()) return [];
+		const free = visibleWrites(this.#writes.filter((write) => !this.#isOwn(write))).filter(
+			(write) => this.#madeBy(write) === undefined && !this.#isLater(write),
+		);
+		// Where it is not known who put the child, all that is not known to be another's may be its own.
+		if (this.#child.actor === undefined) return free;
 		const own = this.#writes.filter((write) => this.#isOwn(write));
 		if (this.#child.source === "update") return own;
 		const done = new Set(own.filter(({ idx }) => idx >= 0).map(({ taskId }) => taskTail(taskId)));
 		const isPending = (write: W) =>
 			(write.taskId === NULL_TASK ? this.#hasPendingCommand() : this.#isOfTask(write)) &&
-			!done.has(taskTail(write.taskId)) &&
-			this.#madeBy(write) === undefined &&
-			!this.#isLater(write);
-		return inOrder([...own, ...visibleWrites(this.#writes.filter((write) => !this.#isOwn(write))).filter(isPending)]);
+			!done.has(taskTail(write.taskId));
+		return inOrder([...own, ...free.filter(isPending)]);
 	}
 
 	/** Whether the run took over what an earlier `Command` had left pending; another `Command` takes its place. */
@@ -211,7 +216,7 @@ class WriteHeap<W extends StoredWrite> {
 	ofRun(): W[] {
 		if (this.#isUnchanged()) return [];
 		const source = this.#child.source;
-		if (source === "input" || source === "fork") return this.#ofNullTask();
+		if (source === "input" || source === "fork") return [...this.#ofNullTask(), ...this.#ofInput()];
 		const exit = this.#exitWrites();
 		return exit.length > 0 ? exit : [...this.#ofNullTask(), ...this.#ofTasks()];
 	}
@@ -237,7 +242,8 @@ class WriteHeap<W extends StoredWrite> {
 	#ownUpdate(): W[] {
 		const own = this.#writes.filter((write) => this.#isOwn(write));
 		if (own.length > 0) return own;
-		return this.#visible(this.#updateTask).filter((write) => this.#madeBy(write) === undefined);
+		const updates = visibleWrites(this.#writes.filter((write) => this.#isUpdate(write)));
+		return updates.filter((write) => this.#madeBy(write) === undefined);
 	}
 
 	/** An update of the head does not name it, as a rule, and then core adds what a `Command` had left pending there. */
@@ -274,6 +280,11 @@ class WriteHeap<W extends StoredWrite> {
 
 	#ofNullTask(): W[] {
 		return this.#ofTask(NULL_TASK, () => true).filter((write) => this.#isOwn(write) || this.#canRead(write));
+	}
+
+	/** What LangGraph 1.5 and later store at the parent as the input of the child, if it is not known to be another's. */
+	#ofInput(): W[] {
+		return this.#visible(this.#inputTask).filter((write) => this.#madeBy(write) === undefined);
 	}
 
 	/** Whether what a `Command` of another run left pending is in the child: not if this one answers an interrupt over it. */

@@ -26,7 +26,8 @@ export interface PutInput {
 	readonly runId: string | undefined;
 	readonly checkpoint: Checkpoint;
 	readonly metadata: CheckpointMetadata;
-	readonly newVersions: Readonly<Record<string, string | number>>;
+	/** The channels whose values are new; any may be if it is not said. */
+	readonly newVersions: Readonly<Record<string, string | number>> | undefined;
 	/** Names the run or state update that calls, where that is known. */
 	readonly actor: number | undefined;
 	/** The checkpoint that this one is a copy of, where that is known. */
@@ -39,7 +40,7 @@ export interface PutInput {
 interface Draft {
 	readonly channel: string;
 	readonly version: string | number | undefined;
-	/** Named in `newVersions`, or without a version at all: stored whatever else is known. */
+	/** Maybe new, or without a version at all: stored whatever else is known. */
 	readonly isNew: boolean;
 	/** The parent's value, taken over unseen. */
 	readonly carried: Cell | undefined;
@@ -157,7 +158,7 @@ function draft(engine: Engine, input: PutInput, base: View | undefined): (Draft 
 	const drafts: (Draft | Promise<Draft>)[] = [];
 	for (const channel of Object.keys(checkpoint.channel_values)) {
 		const version = own(checkpoint.channel_versions, channel);
-		const isNew = version === undefined || Object.hasOwn(newVersions, channel);
+		const isNew = version === undefined || newVersions === undefined || Object.hasOwn(newVersions, channel);
 		const known = isNew || !isRun ? undefined : base?.head.manifest.get(channel);
 		if (known !== undefined && own(base?.head.versions, channel) === version)
 			drafts.push({ channel, version, isNew, carried: known, encoded: undefined });

@@ -158,11 +158,17 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (newest?.id !== past.id) this.#chosenPasts.remember(config, tuple?.metadata, past);
 	}
 
+	/**
+	 * Stores a checkpoint.
+	 *
+	 * @param newVersions the channels whose values are new. `{}` says that none is. Left out, or `null`, it is not said, and
+	 * every value is stored: LangGraph's own MemorySaver takes three arguments, and so do calls that were written for it.
+	 */
 	override async put(
 		config: RunnableConfig,
 		checkpoint: Checkpoint,
 		metadata: CheckpointMetadata,
-		newVersions: ChannelVersions,
+		newVersions?: ChannelVersions | null,
 	): Promise<RunnableConfig> {
 		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
 		const id = readCheckpointId(checkpoint?.id || undefined);
@@ -173,7 +179,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const actor = this.#actorOf(config, metadata);
 		const copyOf = this.#tuples.get(config);
 		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
-		const versions = newVersions ?? {};
+		const versions = newVersions ?? undefined;
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
 		this.#begin();
 		try {

@@ -182,15 +182,23 @@ function compareRows(a: CheckpointKey, b: CheckpointKey): number {
 
 /** Reads the answer of {@link pathStatement}. */
 export function toPathReading(rows: readonly SqlRow[]): Omit<PathReading, "epoch"> & { state: ThreadState } {
-	const path = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
+	const found = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
+	const path = withoutCycle(found.map(checkpointOf));
+	const writes = writesOf(rows, "w");
 	return {
-		path: withoutCycle(path.map(checkpointOf)),
+		path,
 		siblings: rows.filter(isOf("s")).map(checkpointOf),
-		writes: writesOf(rows, "w"),
+		// A row that is on the path several times has its writes along each time.
+		writes: path.length === found.length ? writes : distinct(writes),
 		deltaBases: rows.filter(isOf("d")).map(baseOf),
 		orphans: rows.some(isOf("e")) ? writesOf(rows, "o") : undefined,
 		state: stateOf(rows.find(isOf("f")) ?? []),
 	};
+}
+
+function distinct(writes: readonly WriteRow[]): WriteRow[] {
+	const keyOf = ({ id, taskId, idx, generation }: WriteRow) => JSON.stringify([id, taskId, idx, generation]);
+	return [...new Map(writes.map((write) => [keyOf(write), write])).values()];
 }
 
 /** Ends a path at the first row that was there before. */
