@@ -85,52 +85,54 @@ export interface CompactOptions {
  * A checkpoint saver that stores what changed, over any {@link Storage}.
  *
  * Does all that LangGraph asks of a saver; besides, copies, prunes, lists and counts threads.
+ *
+ * Its fields are private to TypeScript only: a saver behind a `Proxy` would have no access to real private fields.
  */
 export class DeltaSaver extends BaseCheckpointSaver {
-	readonly #engine: Engine;
-	readonly #maintenance: Maintenance;
-	readonly #storage: Storage;
-	readonly #actors = new Actors();
+	private readonly _engine: Engine;
+	private readonly _maintenance: Maintenance;
+	private readonly _storage: Storage;
+	private readonly _actors = new Actors();
 	/** LangGraph copies a checkpoint by a put with the very `parentConfig` of the tuple that it copies. */
-	readonly #tuples = new WeakMap<object, string>();
+	private readonly _tuples = new WeakMap<object, string>();
 	/** Only where puts are guarded. */
-	readonly #chosenPasts: ChosenPasts | undefined;
+	private readonly _chosenPasts: ChosenPasts | undefined;
 	/** How many calls were accepted and are not done, and who waits for there to be none. */
-	#running = 0;
-	readonly #whenIdle: (() => void)[] = [];
-	readonly #inARow = new CallsInARow();
-	#isClosed = false;
+	private _running = 0;
+	private readonly _whenIdle: (() => void)[] = [];
+	private readonly _inARow = new CallsInARow();
+	private _isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
 		const { serde } = options;
 		const builtIn = new DeltaCodec(options);
 		super(serde ?? new DeltaSerializer(builtIn));
 		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
-		this.#storage = storage;
-		this.#engine = new Engine(storage, codec, readCacheBytes(options.cacheBytes));
-		this.#maintenance = new Maintenance(this.#engine);
-		this.#chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
+		this._storage = storage;
+		this._engine = new Engine(storage, codec, readCacheBytes(options.cacheBytes));
+		this._maintenance = new Maintenance(this._engine);
+		this._chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
 	}
 
 	/** Prepares the storage now instead of at the first use. Idempotent. */
 	async setup(): Promise<void> {
-		await this.run(() => this.#storage.getThread(""));
+		await this.run(() => this._storage.getThread(""));
 	}
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
 		const { threadId, ns = "", id } = readAddress(config);
 		const stored = await this.run(async () => {
 			if (threadId === undefined) return undefined;
-			return id === undefined ? getLatest(this.#engine, threadId, ns) : get(this.#engine, { threadId, ns, id });
+			return id === undefined ? getLatest(this._engine, threadId, ns) : get(this._engine, { threadId, ns, id });
 		});
-		const tuple = stored && this.#toTuple(stored);
-		if (threadId !== undefined && id !== undefined) await this.#noteChoice(config, tuple, { threadId, ns, id });
-		if (this.#inARow.add()) await nextTurn();
+		const tuple = stored && this._toTuple(stored);
+		if (threadId !== undefined && id !== undefined) await this._noteChoice(config, tuple, { threadId, ns, id });
+		if (this._inARow.add()) await nextTurn();
 		return tuple;
 	}
 
 	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
-		this.#checkOpen();
+		this._checkOpen();
 		const { threadId, ns, id } = readAddress(config);
 		const before = readAddress(options.before).id;
 		const limit = readLimit(options.limit);
@@ -139,23 +141,23 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
 		let isEmpty = true;
 		const labels = filter && labelsOf(filter);
-		for await (const stored of list(this.#engine, { threadId, ns, id, before, limit, accepts, labels })) {
+		for await (const stored of list(this._engine, { threadId, ns, id, before, limit, accepts, labels })) {
 			isEmpty = false;
-			const tuple = this.#toTuple(stored);
-			if (before !== undefined) await this.#noteChoice(config, tuple, stored.key);
-			if (this.#inARow.add()) await nextTurn();
+			const tuple = this._toTuple(stored);
+			if (before !== undefined) await this._noteChoice(config, tuple, stored.key);
+			if (this._inARow.add()) await nextTurn();
 			yield tuple;
 		}
 		// A subgraph that is to be replayed from a time before its first checkpoint.
 		if (isEmpty && before !== undefined && threadId !== undefined)
-			await this.#noteChoice(config, undefined, { threadId, ns: ns ?? "", id: undefined });
+			await this._noteChoice(config, undefined, { threadId, ns: ns ?? "", id: undefined });
 	}
 
 	/** Remembers that a caller has asked for a checkpoint of the past, if puts are guarded. */
-	async #noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
-		if (this.#chosenPasts === undefined) return;
-		const newest = await this.run(() => this.#storage.getLatest(past.threadId, past.ns));
-		if (newest?.id !== past.id) this.#chosenPasts.remember(config, tuple?.metadata, past);
+	private async _noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
+		if (this._chosenPasts === undefined) return;
+		const newest = await this.run(() => this._storage.getLatest(past.threadId, past.ns));
+		if (newest?.id !== past.id) this._chosenPasts.remember(config, tuple?.metadata, past);
 	}
 
 	/**
@@ -176,18 +178,18 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			throw new CheckpointError("INVALID_CONFIG", `put needs a checkpoint with an id, got ${quote(checkpoint?.id)}.`);
 		const key = { threadId, ns, id };
 		const runId = readRunId(config, metadata as { run_id?: unknown });
-		const actor = this.#actorOf(config, metadata);
-		const copyOf = this.#tuples.get(config);
-		const onlyOnHead = this.#chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
+		const actor = this._actorOf(config, metadata);
+		const copyOf = this._tuples.get(config);
+		const onlyOnHead = this._chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
 		const versions = newVersions ?? undefined;
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
-		this.#begin();
+		this._begin();
 		try {
-			await put(this.#engine, input);
+			await put(this._engine, input);
 		} finally {
-			this.#end();
+			this._end();
 		}
-		if (this.#inARow.add()) await nextTurn();
+		if (this._inARow.add()) await nextTurn();
 		return writeConfig(key);
 	}
 
@@ -204,21 +206,21 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"INVALID_CONFIG",
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
-		const actor = this.#actors.numberOf(config);
+		const actor = this._actors.numberOf(config);
 		const task = { taskId: String(taskId), taskPath: taskPath === undefined ? undefined : String(taskPath) };
 		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, ...task, writes };
-		this.#begin();
+		this._begin();
 		try {
-			await putWrites(this.#engine, input);
+			await putWrites(this._engine, input);
 		} finally {
-			this.#end();
+			this._end();
 		}
-		if (this.#inARow.add()) await nextTurn();
+		if (this._inARow.add()) await nextTurn();
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
 		const id = mustReadThreadId(threadId, "deleteThread");
-		await this.run(() => this.#maintenance.deleteThread(id));
+		await this.run(() => this._maintenance.deleteThread(id));
 	}
 
 	/** One walk for all channels, which counts only the writes that made the checkpoints on the way. */
@@ -227,7 +229,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		channels: string[];
 	}): Promise<Record<string, DeltaChannelHistory>> {
 		const { threadId, ns = "", id } = readAddress(options.config);
-		return this.run(() => readHistory(this.#engine, { threadId, ns, id }, options.channels));
+		return this.run(() => readHistory(this._engine, { threadId, ns, id }, options.channels));
 	}
 
 	/** Integers that count up. LangGraph may call it without `this`. */
@@ -267,7 +269,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"INVALID_OPTION",
 				`copyThread can't copy thread ${quote(from)} onto itself: name another target.`,
 			);
-		return this.run(() => this.#maintenance.copyThread(from, to, options));
+		return this.run(() => this._maintenance.copyThread(from, to, options));
 	}
 
 	/**
@@ -285,7 +287,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkOptions("prune", options, ["strategy", "keepLast", "signal"]);
 		const keep = readKeepLast(options);
 		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
-		return this.runLong(options.signal, (pause) => this.#maintenance.prune(ids, keep, pause));
+		return this.runLong(options.signal, (pause) => this._maintenance.prune(ids, keep, pause));
 	}
 
 	/**
@@ -296,7 +298,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkOptions("deleteForRuns", options, ["threadIds"]);
 		const threadIds = options.threadIds?.map((id) => mustReadThreadId(id, "deleteForRuns"));
 		const ids = runIds.map(String);
-		return this.runLong(undefined, (pause) => this.#maintenance.deleteForRuns(ids, threadIds, pause));
+		return this.runLong(undefined, (pause) => this._maintenance.deleteForRuns(ids, threadIds, pause));
 	}
 
 	/**
@@ -310,13 +312,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
 		checkOptions("listThreads", options, ["limit", "after"]);
-		return this.run(() => this.#maintenance.listThreads(options.limit ?? 50, options.after));
+		return this.run(() => this._maintenance.listThreads(options.limit ?? 50, options.after));
 	}
 
 	/** One thread, as {@link listThreads} lists it; `undefined` if nothing is stored under its id. */
 	async getThread(threadId: string): Promise<ThreadInfo | undefined> {
 		const id = mustReadThreadId(threadId, "getThread");
-		return this.run(() => this.#maintenance.getThread(id));
+		return this.run(() => this._maintenance.getThread(id));
 	}
 
 	/**
@@ -333,12 +335,12 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		config: RunnableConfig,
 		options: Pick<CheckpointListOptions, "before" | "limit"> = {},
 	): AsyncGenerator<CheckpointInfo> {
-		this.#checkOpen();
+		this._checkOpen();
 		checkOptions("listCheckpoints", options, ["before", "limit"]);
 		const before = readAddress(options.before).id;
 		const limit = readLimit(options.limit);
 		if (limit <= 0) return;
-		for await (const row of listRows(this.#engine, { ...readAddress(config), before, limit }))
+		for await (const row of listRows(this._engine, { ...readAddress(config), before, limit }))
 			yield {
 				threadId: row.threadId,
 				checkpointNs: row.ns,
@@ -352,7 +354,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Counts everything. Reads all checkpoint rows, but no values. */
 	async stats(): Promise<Stats> {
-		return this.run(() => this.#maintenance.stats());
+		return this.run(() => this._maintenance.stats());
 	}
 
 	/**
@@ -368,7 +370,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	async verify(options: ProgressOptions = {}): Promise<VerifyReport> {
 		checkOptions("verify", options, ["onProgress"]);
 		const onProgress = (done: Progress) => options.onProgress?.(done);
-		return this.runLong(undefined, (pause) => verify(this.#engine, onProgress, pause));
+		return this.runLong(undefined, (pause) => verify(this._engine, onProgress, pause));
 	}
 
 	/**
@@ -379,7 +381,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {
 		checkOptions("repair", options, ["onProgress"]);
 		const onProgress = (done: Progress) => options.onProgress?.(done);
-		return this.runLong(undefined, (pause) => repair(this.#engine, onProgress, pause));
+		return this.runLong(undefined, (pause) => repair(this._engine, onProgress, pause));
 	}
 
 	/**
@@ -395,14 +397,14 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	async compact(options: CompactOptions = {}): Promise<Compacted> {
 		checkOptions("compact", options, ["onProgress", "signal"]);
 		const onProgress = (done: CompactProgress) => options.onProgress?.(done);
-		return this.runLong(options.signal, (pause) => compact(this.#engine, onProgress, pause));
+		return this.runLong(options.signal, (pause) => compact(this._engine, onProgress, pause));
 	}
 
 	/** Removes all threads. */
 	async clear(): Promise<void> {
 		await this.run(() => {
-			this.#engine.clearCaches();
-			return this.#storage.clear();
+			this._engine.clearCaches();
+			return this._storage.clear();
 		});
 	}
 
@@ -411,10 +413,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * long ones that it ends at their next step: prune, compact, verify and the like.
 	 */
 	async close(): Promise<void> {
-		this.#isClosed = true;
-		if (this.#running > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
-		this.#engine.clearCaches();
-		await this.#storage.close();
+		this._isClosed = true;
+		if (this._running > 0) await new Promise<void>((resolve) => this._whenIdle.push(resolve));
+		this._engine.clearCaches();
+		await this._storage.close();
 	}
 
 	async [Symbol.asyncDispose](): Promise<void> {
@@ -423,22 +425,22 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Runs a call, unless the saver was closed; `close` waits for it. */
 	protected async run<T>(work: () => Promise<T>): Promise<T> {
-		this.#begin();
+		this._begin();
 		try {
 			return await work();
 		} finally {
-			this.#end();
+			this._end();
 		}
 	}
 
-	#begin(): void {
-		this.#checkOpen();
-		this.#running++;
+	private _begin(): void {
+		this._checkOpen();
+		this._running++;
 	}
 
-	#end(): void {
-		this.#running--;
-		if (this.#running === 0) for (const resolve of this.#whenIdle) resolve();
+	private _end(): void {
+		this._running--;
+		if (this._running === 0) for (const resolve of this._whenIdle) resolve();
 	}
 
 	/** Runs a call that takes a while, and can be stopped where it pauses. */
@@ -449,7 +451,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkSignal(signal);
 		const check = () => {
 			signal?.throwIfAborted();
-			this.#checkOpen();
+			this._checkOpen();
 		};
 		const pause = async () => {
 			await nextTurn();
@@ -459,22 +461,22 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		return this.run(() => work(pause, check));
 	}
 
-	#checkOpen(): void {
-		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+	private _checkOpen(): void {
+		if (this._isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 	}
 
 	/** Steps follow writes of the same run; if there were none, the caller is not LangGraph. */
-	#actorOf(config: RunnableConfig, metadata: CheckpointMetadata | undefined): number | undefined {
-		const actor = metadata?.source === "loop" ? this.#actors.knownNumberOf(config) : this.#actors.numberOf(config);
-		if (metadata?.source === "update") this.#actors.end(config);
+	private _actorOf(config: RunnableConfig, metadata: CheckpointMetadata | undefined): number | undefined {
+		const actor = metadata?.source === "loop" ? this._actors.knownNumberOf(config) : this._actors.numberOf(config);
+		if (metadata?.source === "update") this._actors.end(config);
 		return actor;
 	}
 
-	#toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
+	private _toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
 		const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
 		if (parentId !== undefined) {
 			tuple.parentConfig = writeConfig({ threadId: key.threadId, ns: key.ns, id: parentId });
-			this.#tuples.set(tuple.parentConfig, key.id);
+			this._tuples.set(tuple.parentConfig, key.id);
 		}
 		return tuple;
 	}

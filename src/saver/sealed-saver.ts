@@ -25,13 +25,13 @@ export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "onCo
 
 /** A saver whose rows are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedSaver extends DeltaSaver {
-	readonly #sealed: SealedStorage;
+	private readonly _sealed: SealedStorage;
 
 	constructor(storage: Storage, options: SealedSaverOptions) {
 		const { encryption, compression = true } = options;
 		const sealed = new SealedStorage(storage, new Sealer({ encryption, compression }));
 		super(sealed, options);
-		this.#sealed = sealed;
+		this._sealed = sealed;
 	}
 
 	/**
@@ -44,7 +44,7 @@ export class SealedSaver extends DeltaSaver {
 		checkOptions("rotateKeys", options, ["onProgress", "signal"]);
 		const done = { threads: 0, rows: 0 };
 		await this.runLong(options.signal, async (pause) => {
-			for await (const { rows } of this.#sealed.rotate(pause)) {
+			for await (const { rows } of this._sealed.rotate(pause)) {
 				done.threads++;
 				done.rows += rows;
 				options.onProgress?.({ ...done });

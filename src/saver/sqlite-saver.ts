@@ -35,7 +35,7 @@ const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durabili
  * ```
  */
 export class SqliteSaver extends SealedSaver {
-	readonly #sqlite: SqliteStorage;
+	private readonly _sqlite: SqliteStorage;
 
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
@@ -49,7 +49,7 @@ export class SqliteSaver extends SealedSaver {
 		const cacheBytes = readCacheBytes(options.cacheBytes);
 		const storage = new SqliteStorage(sourceFor(database, options), busyTimeout, cacheBytes * ROWS_SHARE);
 		super(storage, { ...options, cacheBytes: cacheBytes * (1 - ROWS_SHARE) });
-		this.#sqlite = storage;
+		this._sqlite = storage;
 	}
 
 	/**
@@ -62,7 +62,7 @@ export class SqliteSaver extends SealedSaver {
 	 * ```
 	 */
 	async backup(path: string): Promise<void> {
-		await this.runLong(undefined, (_, check) => this.#sqlite.backup(path, check));
+		await this.runLong(undefined, (_, check) => this._sqlite.backup(path, check));
 	}
 
 	static fromConnString(path: string, options?: SqliteSaverOptions): SqliteSaver {
