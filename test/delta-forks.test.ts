@@ -3,6 +3,7 @@ import { type BaseCheckpointSaver, Command, MemorySaver as OfficialMemorySaver }
 import * as next from "langgraph-next";
 import { describe, expect, it } from "vitest";
 import { DeltaSaver } from "../src/index.ts";
+import { PostgresSaver } from "../src/postgres.ts";
 import { SqliteSaver } from "../src/sqlite.ts";
 import { core } from "./support/core.ts";
 import { mulberry32, randomScenario } from "./support/delta-random.ts";
@@ -12,12 +13,21 @@ import { Reference } from "./support/graph-reference.ts";
 import { CheckedSaver, ReadingElsewhereSaver } from "./support/history-readers.ts";
 import { OfficialSaver } from "./support/official-saver.ts";
 import { OvertakingStorage } from "./support/overtaking-storage.ts";
+import { emptySchema } from "./support/postgres.ts";
+
+type Opened = BaseCheckpointSaver & { close?(): Promise<void> };
+
+async function openPostgres(): Promise<Opened> {
+	const { pool, schema, leave } = await emptySchema();
+	const saver = new PostgresSaver(pool, { schema });
+	return Object.assign(saver, { close: () => PostgresSaver.prototype.close.call(saver).then(leave) });
+}
 
 interface Candidate {
 	readonly name: string;
-	readonly create: () => BaseCheckpointSaver & { close?(): Promise<void> };
-	/** Its calls take effect after a while, and not in the order in which they were made. */
-	readonly overtaking?: boolean;
+	readonly create: () => Opened | Promise<Opened>;
+	/** Its calls take effect after a while. */
+	readonly slow?: boolean;
 }
 
 /** A few: `npm run fuzz` has more. */
@@ -32,14 +42,19 @@ const savers: readonly Candidate[] = [
 	{
 		name: "one whose calls overtake each other",
 		create: () => new DeltaSaver(new OvertakingStorage(mulberry32(1))),
-		overtaking: true,
+		slow: true,
 	},
 	{ name: "SqliteSaver, read through another connection", create: () => new ReadingElsewhereSaver() },
+	{
+		name: "SqliteSaver with encryption",
+		create: () => new SqliteSaver(":memory:", { encryption: { key: new Uint8Array(32).fill(1) } }),
+	},
+	{ name: "PostgresSaver", create: openPostgres, slow: true },
 ];
 
-describe.each(savers)("A DeltaChannel on $name", ({ create, overtaking }) => {
+describe.each(savers)("A DeltaChannel on $name", ({ create, slow }) => {
 	const play = async (scenario: (typeof scenarios)[number]) => {
-		const saver = create();
+		const saver = await create();
 		const found = await differences(scenario, saver);
 		await saver.close?.();
 		return found;
@@ -47,7 +62,7 @@ describe.each(savers)("A DeltaChannel on $name", ({ create, overtaking }) => {
 
 	for (const scenario of scenarios) {
 		const { name, kind, impossible, refused } = scenario;
-		if (overtaking && scenario.timed) continue;
+		if (slow && scenario.timed) continue;
 		if (refused?.core === core)
 			it(`is not asked after ${name} (${kind}): ${refused.reason}`, async () => {
 				await expect(scenario.play(new World(new Reference(), false))).rejects.toThrow();

@@ -186,10 +186,11 @@ export class Story {
 					["count", this.#clock],
 				];
 		const taskId = isSpecial ? "task" : `task ${this.#clock}`;
+		const taskPath = this.#clock % 3 === 0 ? undefined : `~__pregel_push, ${9 - (this.#clock % 10)}`;
 		const config = { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id, run_id: runId } };
 		return {
-			run: ({ saver }) => saver.putWrites(config, writes, taskId),
-			apply: (model) => model.putWrites(threadId, { ns, id, taskId, runId }, writes),
+			run: ({ saver }) => saver.putWrites(config, writes, taskId, taskPath),
+			apply: (model) => model.putWrites(threadId, { ns, id, taskId, taskPath, runId }, writes),
 		};
 	}
 

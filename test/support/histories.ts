@@ -18,6 +18,7 @@ const NO_BYTES = { checkpoints: 0, blobs: 0, writes: 0 };
 const THREADS = ["a", "ab", "__proto__"];
 const NAMESPACES = ["", "", "", "child:1"];
 const CHANNELS = ["messages", "files", "text", "small"] as const;
+const TASK_PATHS = [undefined, "", "~__pregel_pull, b", "~__pregel_push, 0000000001", "~\ufffd", "~\u{1f600}"];
 const RUNS = ["run-1", "run-2", "run-3"];
 
 /** Numbers that operations take their choices from, so that a failing history shrinks well. */
@@ -285,8 +286,9 @@ class HistoryRun {
 		const runId = choose([undefined, ...RUNS], operation.run);
 		const config = { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id, run_id: runId } };
 		if ((kind === 1 || kind === 2) && (operation.size ?? 0) > 400) this.#replaced.add(threadId);
-		await this.#saver.putWrites(config, structuredClone(writes), taskId);
-		this.#model.putWrites(threadId, { ns, id, taskId, runId }, writes);
+		const taskPath = choose(TASK_PATHS, operation.size);
+		await this.#saver.putWrites(config, structuredClone(writes), taskId, taskPath);
+		this.#model.putWrites(threadId, { ns, id, taskId, taskPath, runId }, writes);
 	}
 
 	#nextId(): string {

@@ -1,5 +1,6 @@
 import type { CheckpointMetadata, CheckpointPendingWrite } from "@langchain/langgraph-checkpoint";
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import { compareWritesSortKeys, writesSortKey } from "../langgraph-next/checkpoint.mjs";
 
 /** A checkpoint as a saver must give it back. */
 export interface ModelCheckpoint {
@@ -16,6 +17,7 @@ interface ModelWrite {
 	ns: string;
 	id: string;
 	taskId: string;
+	taskPath: string | undefined;
 	idx: number;
 	channel: string;
 	value: unknown;
@@ -28,6 +30,8 @@ export interface ModelThread {
 }
 
 const keyOf = (ns: string, id: string) => JSON.stringify([ns, id]);
+
+const sortKeyOf = ({ taskPath, taskId, idx }: ModelWrite) => writesSortKey(taskPath, taskId, idx);
 
 /** Keeps a full copy of everything and does every operation in the most obvious way. The oracle of the random histories. */
 export class Model {
@@ -49,7 +53,7 @@ export class Model {
 
 	putWrites(
 		threadId: string,
-		at: { ns: string; id: string; taskId: string; runId: string | undefined },
+		at: { ns: string; id: string; taskId: string; taskPath?: string | undefined; runId: string | undefined },
 		writes: [string, unknown][],
 	): void {
 		const thread = this.thread(threadId);
@@ -59,18 +63,18 @@ export class Model {
 			const found = thread.writes.findIndex(
 				(w) => w.ns === at.ns && w.id === at.id && w.taskId === at.taskId && w.idx === idx,
 			);
-			const write = { ...at, idx, channel, value: structuredClone(value) };
+			const write = { taskPath: undefined, ...at, idx, channel, value: structuredClone(value) };
 			if (found < 0 || idx >= 0) thread.writes.push(write);
 			else if (isSpecial) thread.writes[found] = write;
 		}
 	}
 
-	/** Of several writes of one task with the same index, the first is seen. */
+	/** By task path, task id and index. Of several writes of one task with the same index, the first is seen. */
 	pendingWrites(threadId: string, ns: string, id: string): CheckpointPendingWrite[] {
 		return this.thread(threadId)
 			.writes.filter((write) => write.ns === ns && write.id === id)
 			.filter((write, i, all) => all.findIndex((w) => w.taskId === write.taskId && w.idx === write.idx) === i)
-			.sort((a, b) => (a.taskId < b.taskId ? -1 : a.taskId > b.taskId ? 1 : a.idx - b.idx))
+			.sort((a, b) => compareWritesSortKeys(sortKeyOf(a), sortKeyOf(b)))
 			.map(({ taskId, channel, value }) => [taskId, channel, value]);
 	}
 
