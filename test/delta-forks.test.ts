@@ -113,12 +113,40 @@ describe("A DeltaChannel on the official MemorySaver", () => {
 		});
 });
 
+/** Random histories that were read wrong once. */
+const pinned = [
+	...[21, 27, 77, 1420, 1636, 1637, 1722, 5119, 958733607].map((seed) => ({ seed, durability: "exit" as const })),
+	{ seed: 259, durability: "async" as const },
+	...[1420, 3082, 3460].map((seed) => ({ seed, durability: undefined })),
+];
+const pinnedMixed = [
+	...[30, 36, 61, 109, 143].map((seed) => ({ seed, durability: "exit" as const })),
+	{ seed: 150, durability: undefined },
+];
+
+describe("A DeltaChannel", () => {
+	it.each(pinned)(
+		"equals a reducer after random history $seed in $durability durability",
+		async ({ seed, durability }) => {
+			expect(await differences(randomScenario(seed, 3 + (seed % 8), durability), new CheckedSaver())).toEqual([]);
+		},
+	);
+});
+
 // The two take turns in one process, so it does not matter which of them `core` is.
 describeOn14("A thread that LangGraph 1.4 and 1.7 write in turns", () => {
 	const cores = [current, next as unknown as LangGraph];
 	const durabilities = ["sync", "async", "exit", undefined] as const;
 	const cases = durabilities.flatMap((durability) =>
 		Array.from({ length: MIXED_HISTORIES }, (_, i) => ({ durability, seed: i + 1 })),
+	);
+
+	it.each(pinnedMixed)(
+		"reads right after random history $seed in $durability durability",
+		async ({ seed, durability }) => {
+			const scenario = randomScenario(seed, 3 + (seed % 8), durability, cores);
+			expect(await differences(scenario, new CheckedSaver())).toEqual([]);
+		},
 	);
 
 	it.each(cases)("reads right from both in $durability durability, seed $seed", async ({ durability, seed }) => {

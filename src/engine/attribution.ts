@@ -155,7 +155,6 @@ class WriteHeap<W extends StoredWrite> {
 	readonly #child: PathCheckpoint;
 	readonly #siblings: readonly PathCheckpoint[];
 	readonly #channel: string;
-	readonly #all: readonly W[];
 	/** Without those of tasks that can't be the parent's. */
 	readonly #writes: readonly W[];
 	readonly #updateTask: string;
@@ -167,12 +166,11 @@ class WriteHeap<W extends StoredWrite> {
 		this.#child = input.child;
 		this.#siblings = input.siblings;
 		this.#channel = input.channel;
-		const foreign = new Set(input.inherited).add(inputTaskId(input.parent) ?? "");
-		foreign.delete(NULL_TASK);
+		const inherited = [...(input.inherited ?? []), inputTaskId(input.parent) ?? ""];
+		// Commands of all runs and steps end alike.
+		const foreign = new Set(inherited.filter((taskId) => taskTail(taskId) !== taskTail(NULL_TASK)));
 		this.#foreignTails = new Set([...foreign].map(taskTail));
-		this.#foreignTails.delete(taskTail(NULL_TASK));
-		this.#all = inOrder(input.writes);
-		this.#writes = this.#all.filter((write) => !foreign.has(write.taskId));
+		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
 		this.#updateTask = updateTaskId(input.parent.id);
 		this.#inputTask = taskIdIn("__input__", input.parent.id);
 	}
@@ -365,7 +363,7 @@ class WriteHeap<W extends StoredWrite> {
 		const tail = taskTail(write.taskId);
 		if (this.#foreignTails.has(tail)) return true;
 		if (tail === taskTail(NULL_TASK)) return this.#isStaleCommand(write, own);
-		const before = this.#filedBefore(write, this.#writes);
+		const before = this.#filedBefore(write);
 		const filed = new Set(before.map((w) => w.taskId).filter((id) => this.#isExit(id)));
 		if (callOf(write, own) < filed.size) return true;
 		if (before.some((w) => this.#isUpdate(w))) return true;
@@ -374,7 +372,7 @@ class WriteHeap<W extends StoredWrite> {
 
 	/** A new input applies a command that is pending, and files it first; another command takes its place, and comes last. */
 	#isStaleCommand(write: W, own: readonly W[]): boolean {
-		const before = this.#filedBefore(write, this.#all);
+		const before = this.#filedBefore(write);
 		const isPending = before.some(({ taskId, idx }) => taskId === NULL_TASK && idx >= 0);
 		const isResumed = this.#child.resumedAt?.[this.#channel] !== this.#parent.resumedAt?.[this.#channel];
 		if (isPending && !isResumed && !this.#isNextStep(write)) return callOf(write, own) > 0;
@@ -388,8 +386,8 @@ class WriteHeap<W extends StoredWrite> {
 	}
 
 	/** What others had stored for the same task when this was filed. */
-	#filedBefore(write: W, writes: readonly W[]): W[] {
-		return writes
+	#filedBefore(write: W): W[] {
+		return this.#writes
 			.filter((w) => taskTail(w.taskId) === taskTail(write.taskId) && !this.#isOwn(w) && !this.#isLater(w))
 			.filter((w) => w.taskId !== write.taskId || w.generation < write.generation);
 	}
