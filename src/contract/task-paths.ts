@@ -165,6 +165,17 @@ export function taskPathRules(test: RuleTest): void {
 		assert.deepEqual(await thread().replay(branch, "log"), { writes: ["other"] });
 	});
 
+	test("N-5: what a run filed that never came to its checkpoint is in no other run's", async ({ thread }) => {
+		const [dead, other] = [newRun(), newRun()];
+		const parent = await thread().put(deltaDraft(-1));
+		await thread().write(parent, [["log", "command"]], "00000000-0000-0000-0000-000000000001", dead, "");
+		await thread().write(parent, [["log", "first"]], exitTask(0, TASKS[1] as string), dead, PULL);
+		await thread().write(parent, [["log", "later"]], lateTask(1, TASKS[1] as string), dead, `~~0000000001${PULL}`);
+		await thread().write(parent, [["log", "other"]], TASKS[2], other, PULL);
+		const child = await thread().put({ parent, ...deltaDraft(0, { config: other }) });
+		assert.deepEqual(await thread().replay(child, "log"), { writes: ["other"] });
+	});
+
 	test("N-6: what a command wrote in step 0 of a run in exit durability is the child's", async ({ thread }) => {
 		const run = newRun();
 		const parent = await thread().put(deltaDraft(-1));
