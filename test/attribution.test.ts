@@ -259,6 +259,14 @@ describe("A child of a run in exit durability", () => {
 		expect(said(later, writes, { siblings: [earlier] })).toEqual(["second run's"]);
 	});
 
+	it("is not one because a task's id happens to look like that of a later step", () => {
+		const step = checkpoint({ actor: 2 });
+		const writes = [write("a", exitTask(100, TASK_A), { actor: 2 }), write("b", TASK_B, { actor: 2 })];
+		expect(said(step, writes)).toEqual(["a", "b"]);
+		const unknown = checkpoint({ actor: undefined });
+		expect(said(unknown, writes)).toEqual(["a", "b"]);
+	});
+
 	it("leaves the exit writes of others to them if it was not one", () => {
 		const writes = [
 			write("a", TASK_A, { actor: 1 }),

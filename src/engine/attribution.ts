@@ -56,10 +56,7 @@ const EXIT_TASK = /^(\d{8}|0*-\d+)-/;
 /** LangGraph 1.5 and later do so only in the first superstep of a run; afterwards the step is in the two groups that follow. */
 const LATE_EXIT_TASK = /^f{8}-([0-9a-f]{4})-([0-9a-f]{4})-/;
 
-/**
- * How many supersteps of one run in exit durability are recognised. Other task ids are random: one in four million looks
- * like one of a thousand steps.
- */
+/** How many supersteps of one run in exit durability are recognised: those of most runs, and few of all random ids. */
 const EXIT_STEPS = 1000;
 
 /**
@@ -316,7 +313,7 @@ class WriteHeap<W extends StoredWrite> {
 	/** Whether it is what a task of the parent's superstep wrote. */
 	#isOfTask(write: W): boolean {
 		const { taskId } = write;
-		return taskId !== NULL_TASK && taskId !== this.#inputTask && !this.#isUpdate(write) && !this.#isExit(taskId);
+		return taskId !== NULL_TASK && taskId !== this.#inputTask && !this.#isUpdate(write) && !this.#isExit(write);
 	}
 
 	/** Several updates in one superstep have task ids that count up. */
@@ -330,7 +327,7 @@ class WriteHeap<W extends StoredWrite> {
 
 	#exitWrites(): W[] {
 		const last = this.#child.step ?? Infinity;
-		const inRange = this.#writes.filter((w) => this.#isExit(w.taskId) && this.#exitStep(w.taskId) <= last);
+		const inRange = this.#writes.filter((w) => this.#isExit(w) && this.#exitStep(w.taskId) <= last);
 		const exit = this.#writes.filter((write) => inRange.includes(write) || this.#isExitNull(write));
 		const own = exit.filter((write) => this.#isOwn(write));
 		if (own.some((write) => inRange.includes(write))) return own.filter((write) => !this.#isStale(write, own));
@@ -345,9 +342,15 @@ class WriteHeap<W extends StoredWrite> {
 		return Number(EXIT_TASK.exec(task)?.[1]?.replace(/^0+-/, "-"));
 	}
 
-	#isExit(task: string): boolean {
-		const steps = this.#exitStep(task) - (this.#parent.step ?? -2);
-		return task !== NULL_TASK && steps > 0 && steps <= EXIT_STEPS;
+	/** Ids of other tasks are random, and may look alike; but what a run filed is of no later step than what it put. */
+	#isExit(write: W): boolean {
+		const { taskId } = write;
+		const step = this.#exitStep(taskId);
+		const steps = step - (this.#parent.step ?? -2);
+		if (taskId === NULL_TASK || !(steps > 0 && steps <= EXIT_STEPS)) return false;
+		const isMine = this.#isOwn(write) || this.#child.actor === undefined;
+		const made = isMine ? this.#child : this.#madeBy(write);
+		return step <= (made?.step ?? Infinity);
 	}
 
 	/** With step 0 in its first group the null task's id is what it was. */
@@ -364,10 +367,10 @@ class WriteHeap<W extends StoredWrite> {
 		if (this.#foreignTails.has(tail)) return true;
 		if (tail === taskTail(NULL_TASK)) return this.#isStaleCommand(write, own);
 		const before = this.#filedBefore(write);
-		const filed = new Set(before.map((w) => w.taskId).filter((id) => this.#isExit(id)));
+		const filed = new Set(before.filter((w) => this.#isExit(w)).map((w) => w.taskId));
 		if (callOf(write, own) < filed.size) return true;
 		if (before.some((w) => this.#isUpdate(w))) return true;
-		return !this.#isNextStep(write) && before.some((w) => !this.#isExit(w.taskId));
+		return !this.#isNextStep(write) && before.some((w) => !this.#isExit(w));
 	}
 
 	/** A new input applies a command that is pending, and files it first; another command takes its place, and comes last. */
