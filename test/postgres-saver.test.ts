@@ -81,6 +81,15 @@ describe("PostgresSaver", () => {
 		await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
 	});
 
+	it("refuses names that PostgreSQL would cut, so that two of them never share their tables", async () => {
+		const { pool } = await newSchema();
+		for (const name of [`${"customer_".repeat(7)}alice`, "é".repeat(32), "🙂".repeat(16)])
+			expect(() => new PostgresSaver(pool, { schema: name })).toThrow(
+				expect.objectContaining({ code: "INVALID_OPTION", message: expect.stringContaining(name) }),
+			);
+		expect(() => new PostgresSaver(pool, { schema: "é".repeat(31) })).not.toThrow();
+	});
+
 	it("takes any name for a schema, and keeps several in one database apart", async () => {
 		const { pool, schema } = await newSchema();
 		const strange = `${schema} "É" x.y`;

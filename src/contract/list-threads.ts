@@ -84,7 +84,7 @@ export function listThreadsRules(test: RuleTest): void {
 		assert.deepEqual(await threadIds(saver), []);
 	});
 
-	for (const limit of [1, 2, 5, 7, 24, 25, 26, 1000]) {
+	for (const limit of [1, 2, 5, 7, 24, 25, 26, 1000, 2 ** 31, 2 ** 53, 1e20]) {
 		test(`THREADS-PAGE: pages of ${limit} give each of 25 threads once`, async ({ saver, thread }) => {
 			for (let n = 0; n < 25; n++) await thread(`thread ${n}`).put();
 			const pages = await allPages(saver, limit);

@@ -70,6 +70,20 @@ export function listRules(test: RuleTest): void {
 		assert.deepEqual(await thread().ids({ limit: 2, before }), ids.slice(2, 4));
 	});
 
+	test("LIST-3: a limit may be any number: a part of one is one more, and a large one is none", async ({ thread }) => {
+		const ids = (await thread().chain(4)).reverse();
+		for (const [limit, count] of [
+			[1.5, 2],
+			[0.1, 1],
+			[-1, 0],
+			[-0.5, 0],
+			[1e20, 4],
+			[Number.MAX_VALUE, 4],
+			[Number.POSITIVE_INFINITY, 4],
+		] as const)
+			assert.deepEqual(await thread().ids({ limit }), ids.slice(0, count), String(limit));
+	});
+
 	test("LIST-3: limit counts over all threads and namespaces", async (scene) => {
 		const { aSub, b } = await putPlaces(scene);
 		const listed = await collect(scene.saver.list({}, { limit: 2 }));

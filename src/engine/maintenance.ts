@@ -21,6 +21,9 @@ const MOST_ATTEMPTS = 20;
 /** Checkpoints that are removed in one go: writers wait for no more than that. */
 const BATCH_CHECKPOINTS = 1000;
 
+/** More than any page of threads has. A database takes no larger numbers than this, or takes them for fractions. */
+const MOST_THREADS = 2 ** 31 - 2;
+
 /** Copies, prunes, deletes, lists and counts threads. */
 export class Maintenance {
 	readonly #engine: Engine;
@@ -188,7 +191,7 @@ export class Maintenance {
 			throw new CheckpointError("INVALID_OPTION", `\`limit\` must be a whole number from 0, got ${quote(limit)}.`);
 		if (limit === 0) return { threads: [], next: undefined };
 		const place = after === undefined ? undefined : readCursor(after);
-		const rows = await this.#engine.storage.listThreads(limit + 1, place);
+		const rows = await this.#engine.storage.listThreads(Math.min(limit, MOST_THREADS) + 1, place);
 		const page = rows.slice(0, limit);
 		const last = page.at(-1);
 		return {

@@ -38,12 +38,12 @@ export function readOnConflict(value: unknown = "fork"): "fork" | "reject" {
 	return value;
 }
 
-/** A limit; none means all. */
+/** A limit; none means all. As with LangGraph's own savers, a part of one is one more. */
 export function readLimit(limit: unknown): number {
 	if (limit === undefined || limit === null) return Number.POSITIVE_INFINITY;
 	if (typeof limit !== "number" || Number.isNaN(limit))
 		throw new CheckpointError("INVALID_OPTION", `\`limit\` must be a number, got ${quote(limit)}.`);
-	return limit;
+	return limit > Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : Math.ceil(limit);
 }
 
 /** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */

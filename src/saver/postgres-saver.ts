@@ -20,6 +20,9 @@ export interface PostgresSaverOptions extends SealedSaverOptions {
 	prepare?: boolean;
 }
 
+/** PostgreSQL cuts longer names of schemas without an error. */
+const LONGEST_NAME = 63;
+
 /**
  * Keeps checkpoints in PostgreSQL, each step's changes only, for any number of servers.
  *
@@ -49,6 +52,11 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
 	if (typeof schema !== "string" || schema === "" || schema.includes("\0"))
 		throw new CheckpointError("INVALID_OPTION", `\`schema\` must be the name of a schema, got ${quote(schema)}.`);
+	if (Buffer.byteLength(schema) > LONGEST_NAME)
+		throw new CheckpointError(
+			"INVALID_OPTION",
+			`\`schema\` must have at most ${LONGEST_NAME} bytes, got ${quote(schema)}: PostgreSQL would cut it, and share its tables with other names that begin alike.`,
+		);
 	if (!Number.isFinite(retryTimeout) || retryTimeout < 0)
 		throw new CheckpointError(
 			"INVALID_OPTION",

@@ -33,6 +33,7 @@ const router = new Router([
 /** The status of an answer to a request that a saver refused. */
 const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
 	INVALID_CONFIG: 400,
+	UNSERIALIZABLE: 400,
 	THREAD_EXISTS: 409,
 	CONFLICT: 409,
 	NOT_FOUND: 404,
@@ -96,7 +97,7 @@ function text(status: number, message: string, headers: Record<string, string> =
 
 function pathIn(request: Request, basePath: string): string {
 	const { pathname } = new URL(request.url);
-	if (!pathname.startsWith(basePath)) throw new HttpError(404, "404 Not Found");
+	if (pathname !== basePath && !pathname.startsWith(`${basePath}/`)) throw new HttpError(404, "404 Not Found");
 	return pathname.slice(basePath.length);
 }
 

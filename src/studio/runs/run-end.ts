@@ -16,6 +16,11 @@ export function endOf(run: Run, failure: { error: unknown } | undefined, { runSe
 
 /** Name and message of an error. Where it was thrown is nobody's business. */
 export function describeError(error: unknown): { error: string; message: string } {
-	if (error instanceof Error) return { error: error.name, message: error.message };
-	return { error: "Error", message: String(error) };
+	try {
+		if (error instanceof Error) return { error: String(error.name), message: String(error.message) };
+		return { error: "Error", message: String(error) };
+	} catch {
+		// A node may throw anything, also what can't be made a string of.
+		return { error: "Error", message: "Something was thrown that can't be described." };
+	}
 }

@@ -76,14 +76,17 @@ export class Run {
 
 	/** As it is stored. */
 	get record(): RunRecord {
-		const { graphId, metadata, saver } = this.place;
-		const { config, kwargs, checkpoint } = this.request;
+		const { graphId, saver } = this.place;
+		const { kwargs, checkpoint } = this.request;
+		const metadata = withoutSecrets(this.place.metadata);
 		const configurable = { ...withoutSecrets(this.place.configurable), ...checkpoint, run_id: this.id };
+		const config = { ...withoutSecrets(this.request.config), configurable, metadata };
+		const { context } = withoutSecrets({ context: kwargs.context });
 		return {
 			run_id: this.id,
 			assistant_id: assistantIdOf(graphId),
 			metadata,
-			kwargs: { ...kwargs, config: { ...config, configurable, metadata }, temporary: saver === undefined },
+			kwargs: { ...kwargs, context, config, temporary: saver === undefined },
 			multitask_strategy: this.request.strategy,
 			created_at: this.createdAt.toISOString(),
 		};

@@ -225,10 +225,11 @@ export class Runs {
 
 /** What a thread is known by once a run was asked for: its graph, and what later runs take over from this one. */
 function followUp({ metadata, config }: ThreadRecord, graphId: string, { config: given }: RunRequest): ThreadRecord {
-	const configurable = { ...(config.configurable as Json), ...withoutSecrets(given.configurable as Json) };
+	const open = withoutSecrets(given);
+	const configurable = { ...(config.configurable as Json), ...(open.configurable as Json) };
 	return {
 		metadata: { ...metadata, graph_id: graphId, assistant_id: assistantIdOf(graphId) },
-		config: { ...config, ...given, configurable },
+		config: { ...config, ...open, configurable },
 	};
 }
 

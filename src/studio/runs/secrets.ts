@@ -1,9 +1,16 @@
-import type { Json } from "../http/fields.ts";
+import { isRecord, type Json } from "../http/fields.ts";
 
 /** How LangGraph itself tells which parts of a config must not be written down. */
 const SECRET = /key|token|secret|password|auth/i;
 
-/** A config's `configurable` without what must not be stored. */
-export function withoutSecrets(configurable: Json): Json {
-	return Object.fromEntries(Object.entries(configurable).filter(([name]) => !SECRET.test(name)));
+/** JSON without what must not be stored: all that has such a name, at any depth. */
+export function withoutSecrets(json: Json): Json {
+	return strip(json) as Json;
+}
+
+function strip(value: unknown): unknown {
+	if (Array.isArray(value)) return value.map(strip);
+	if (!isRecord(value)) return value;
+	const open = Object.entries(value).filter(([name]) => !SECRET.test(name));
+	return Object.fromEntries(open.map(([name, inner]) => [name, strip(inner)]));
 }

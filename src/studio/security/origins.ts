@@ -37,9 +37,8 @@ export class Origins {
 		const origin = request.headers.get("origin");
 		if (origin !== null && !this.#isAllowed(origin, host))
 			throw new HttpError(403, `Requests from ${quote(origin)} are refused: add it to \`allowOrigins\`.`);
-		// Images and scripts are loaded without an origin. Whoever follows a link, on the other hand, is a person.
-		const isEmbedded = request.headers.get("sec-fetch-mode") !== "navigate";
-		if (origin === null && request.headers.get("sec-fetch-site") === "cross-site" && isEmbedded)
+		// Images, frames and forms come without an origin. Whoever follows a link to look at something is a person.
+		if (origin === null && request.headers.get("sec-fetch-site") === "cross-site" && !isLink(request))
 			throw new HttpError(403, "Requests from other sites are refused.");
 	}
 
@@ -68,6 +67,13 @@ export class Origins {
 		const name = parse(origin)?.hostname;
 		return name !== undefined && isLoopback(name) && isLoopback(host);
 	}
+}
+
+/** Whether it opens a page of its own, and leaves everything as it was, also when that page is closed. */
+function isLink({ method, url, headers }: Request): boolean {
+	const isPage =
+		headers.get("sec-fetch-mode") === "navigate" && (headers.get("sec-fetch-dest") ?? "document") === "document";
+	return isPage && method === "GET" && !new URL(url).searchParams.has("cancel_on_disconnect");
 }
 
 /** The name in the URL may be the framework's; that in the header is what the browser asked for. */
