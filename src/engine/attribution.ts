@@ -164,8 +164,7 @@ class WriteHeap<W extends StoredWrite> {
 		this.#siblings = input.siblings;
 		this.#channel = input.channel;
 		const inherited = [...(input.inherited ?? []), inputTaskId(input.parent) ?? ""];
-		// Commands of all runs and steps end alike.
-		const foreign = new Set(inherited.filter((taskId) => taskTail(taskId) !== taskTail(NULL_TASK)));
+		const foreign = new Set(inherited.filter((taskId) => !isCommand(taskId)));
 		this.#foreignTails = new Set([...foreign].map(taskTail));
 		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
 		this.#updateTask = updateTaskId(input.parent.id);
@@ -313,7 +312,7 @@ class WriteHeap<W extends StoredWrite> {
 	/** Whether it is what a task of the parent's superstep wrote. */
 	#isOfTask(write: W): boolean {
 		const { taskId } = write;
-		return taskId !== NULL_TASK && taskId !== this.#inputTask && !this.#isUpdate(write) && !this.#isExit(write);
+		return !isCommand(taskId) && taskId !== this.#inputTask && !this.#isUpdate(write) && !this.#isExit(write);
 	}
 
 	/** Several updates in one superstep have task ids that count up. */
@@ -365,7 +364,7 @@ class WriteHeap<W extends StoredWrite> {
 	#isStale(write: W, own: readonly W[]): boolean {
 		const tail = taskTail(write.taskId);
 		if (this.#foreignTails.has(tail)) return true;
-		if (tail === taskTail(NULL_TASK)) return this.#isStaleCommand(write, own);
+		if (isCommand(write.taskId)) return this.#isStaleCommand(write, own);
 		const before = this.#filedBefore(write);
 		const filed = new Set(before.filter((w) => this.#isExit(w)).map((w) => w.taskId));
 		if (callOf(write, own) < filed.size) return true;
@@ -439,6 +438,11 @@ function callOf<W extends StoredWrite>(write: W, own: readonly W[]): number {
 /** By task. What a task wrote in several calls is in the order of these calls. */
 function inOrder<W extends StoredWrite>(writes: readonly W[]): W[] {
 	return [...writes].sort((a, b) => compareTasks(a, b) || a.generation - b.generation || a.idx - b.idx);
+}
+
+/** Whether it is the null task, also as exit durability files it, in whatever step. */
+function isCommand(taskId: string): boolean {
+	return /-0000-0000-0000-00000000000[01]$/.test(taskId);
 }
 
 function taskTail(taskId: string): string {
