@@ -115,7 +115,7 @@ describe("A DeltaChannel on the official MemorySaver", () => {
 
 /** Random histories that were read wrong once. */
 const pinned = [
-	...[21, 27, 77, 1420, 1636, 1637, 1722, 5119, 958733607, 960367630].map((seed) => ({
+	...[21, 27, 77, 1420, 1636, 1637, 1722, 5119, 101966, 958733607, 960367630].map((seed) => ({
 		seed,
 		durability: "exit" as const,
 	})),

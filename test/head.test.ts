@@ -113,7 +113,8 @@ describe("a head", () => {
 	it("keeps how it came to be", () => {
 		for (const again of [[], [9], [9, 2 ** 40]])
 			for (const absorbed of [true, false]) {
-				const origin = { actor: 7, absorbed, copyOf: absorbed ? undefined : "original", again };
+				const resumedAt = again.length > 0 ? { log: 3, other: "v" } : undefined;
+				const origin = { actor: 7, absorbed, copyOf: absorbed ? undefined : "original", again, resumedAt };
 				expect(unpackHead(packHead(make({ origin }))).origin).toEqual(origin);
 			}
 		expect(unpackHead(packHead(make())).origin).toBe(undefined);
@@ -172,7 +173,13 @@ describe("a head", () => {
 		const encoder = new Encoder();
 		fc.assert(
 			fc.property(heads, ({ v, ts, versions, seen, metadata, origin, manifest }) => {
-				const made = origin && [origin.actor, origin.absorbed, origin.copyOf ?? null, ...origin.again];
+				const made = origin && [
+					origin.actor,
+					origin.absorbed,
+					origin.copyOf ?? null,
+					origin.resumedAt ?? null,
+					...origin.again,
+				];
 				const cells = [...manifest].flatMap(([channel, cell]) => [channel, packCell(cell)]);
 				const packed = packHead({ v, ts, versions, seen, metadata, origin, manifest });
 				const [, time] = unpackList(packed);
@@ -297,6 +304,7 @@ const heads: fc.Arbitrary<Head> = fc.record({
 			absorbed: fc.boolean(),
 			copyOf: fc.option(fc.string(), { nil: undefined }),
 			again: fc.array(fc.maxSafeNat(), { maxLength: 3 }),
+			resumedAt: fc.option(versions, { nil: undefined }),
 		}),
 		{
 			nil: undefined,

@@ -12,7 +12,8 @@ export async function loadGraphs(spec: string): Promise<Graphs> {
 	const places = findGraphs(spec);
 	const typescript = places.find(({ path }) => /\.[mc]?tsx?$/.test(path));
 	if (typescript !== undefined) await enableTypeScript(typescript.path);
-	const graphs: Graphs = {};
+	// A graph may have any name, also that of a property of all objects.
+	const graphs: Graphs = Object.create(null);
 	for (const place of places) graphs[place.id] = await loadGraph(place);
 	return graphs;
 }
@@ -72,8 +73,17 @@ function readProject(path: string): Project {
 function setEnvironment(env: Project["env"], folder: string): void {
 	if (typeof env === "string") {
 		const file = resolve(folder, env);
-		if (existsSync(file)) process.loadEnvFile(file);
+		if (existsSync(file)) loadEnvironment(file);
 	} else for (const [name, value] of Object.entries(env ?? {})) process.env[name] ??= value;
+}
+
+function loadEnvironment(file: string): void {
+	try {
+		process.loadEnvFile(file);
+	} catch (cause) {
+		const message = `\`env\` names ${quote(file)}, which can't be read: ${(cause as Error).message}`;
+		throw new CheckpointError("INVALID_OPTION", message, { cause });
+	}
 }
 
 async function loadGraph({ path, name }: Place): Promise<Graph | GraphFactory> {

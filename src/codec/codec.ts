@@ -80,6 +80,15 @@ export class DeltaSerializer implements SerializerProtocol {
 	}
 }
 
+/** What a serializer made of a value: a pair of its type, and text or bytes. */
+function toEncoded(answer: [string, Uint8Array | string]): Encoded {
+	const [type, data] = Array.isArray(answer) ? answer : [];
+	if (typeof type === "string" && typeof data === "string")
+		return { type: `t${type}`, bytes: new TextEncoder().encode(data) };
+	if (typeof type === "string" && data instanceof Uint8Array) return { type: `b${type}`, bytes: new Uint8Array(data) };
+	throw new TypeError("the serializer's `dumpsTyped` must answer [type, bytes]");
+}
+
 /** Any serializer of LangGraph's protocol as a codec: whole values, one at a time, with the tag it gave them. */
 export class SerdeCodec implements Codec {
 	readonly #serde: SerializerProtocol;
@@ -90,11 +99,7 @@ export class SerdeCodec implements Codec {
 
 	encode(value: unknown): Promise<Encoded> {
 		// Called at once, not in a then: what the caller changes afterwards must not be stored.
-		return Promise.resolve(this.#serde.dumpsTyped(value)).then(([type, data]: [string, Uint8Array | string]) =>
-			typeof data === "string"
-				? { type: `t${type}`, bytes: new TextEncoder().encode(data) }
-				: { type: `b${type}`, bytes: new Uint8Array(data) },
-		);
+		return Promise.resolve(this.#serde.dumpsTyped(value)).then(toEncoded);
 	}
 
 	decode({ type = "", bytes }: Encoded): Promise<unknown> {

@@ -315,6 +315,8 @@ export class Encoder extends RunWriter {
 		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
 		this.#trail.abandon();
 		const keys = Object.keys(value);
+		// No array is longer; something that says it is would not be read again.
+		if (!(value.length < 2 ** 32)) throw new Error(`it has a length of ${value.length}`);
 		// Indexes come first, in order; other properties of an array are not stored.
 		const end = keys.findIndex((key) => !(Number(key) < value.length));
 		const indexes = (end < 0 ? keys : keys.slice(0, end)).map(Number);

@@ -82,6 +82,39 @@ export function badInputRules(test: RuleTest): void {
 		await assertStillWorks(thread());
 	});
 
+	for (const [name, make] of Object.entries({
+		"a revoked proxy": makeRevoked,
+		"an array that says it is endless": makeLong,
+	}))
+		for (const place of ["itself", "inside"] as const)
+			test(`FAIL-3: ${name} is refused, ${place === "inside" ? "also within something" : "as it is"}`, async (scene) => {
+				const { saver, thread } = scene;
+				const id = await thread().put();
+				const value = place === "inside" ? { deep: [make()] } : make();
+				const [config, checkpoint, metadata, versions] = thread().draft({ parent: id, values: { good: 1, value } });
+				await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "UNSERIALIZABLE");
+				await assertRejects(() => saver.putWrites(thread().config(id), [["a", value]], TASK), "UNSERIALIZABLE");
+				assert.deepEqual(await thread().ids(), [id]);
+				assert.deepEqual(await thread().pending(id), []);
+				await assertStillWorks(thread());
+			});
+
+	for (const answer of [undefined, null, "text", {}, ["type"], [1, new Uint8Array(1)], ["type", { 0: 1 }]])
+		test.opening(`SER-3: a serializer that answers ${JSON.stringify(answer)} is refused`, async (open) => {
+			let isBroken = true;
+			const { saver, thread } = await open({
+				dumpsTyped: async (value: unknown) =>
+					isBroken ? (answer as never) : ["json", new TextEncoder().encode(JSON.stringify(value))],
+				loadsTyped: async (_type: string, data: Uint8Array | string) =>
+					JSON.parse(new TextDecoder().decode(data as Uint8Array)),
+			});
+			const [config, checkpoint, metadata, versions] = thread().draft({ values: { a: 1 } });
+			await assertRejects(() => saver.put(config, checkpoint, metadata, versions), "UNSERIALIZABLE");
+			assert.deepEqual(await thread().ids(), []);
+			isBroken = false;
+			await assertStillWorks(thread());
+		});
+
 	test("FAIL-3: deleteThread, copyThread, prune and deleteForRuns refuse what is no id", async ({ saver, thread }) => {
 		const id = await thread().put();
 		for (const wrong of [undefined, null, {}] as never[]) {
@@ -100,4 +133,14 @@ export function badInputRules(test: RuleTest): void {
 		const text = JSON.stringify({ configurable: { __pregel_checkpointer: saver } });
 		assert.deepEqual(JSON.parse(text), { configurable: { __pregel_checkpointer: `[${saver.constructor.name}]` } });
 	});
+}
+
+function makeRevoked(): unknown {
+	const { proxy, revoke } = Proxy.revocable({}, {});
+	revoke();
+	return proxy;
+}
+
+function makeLong(): unknown {
+	return new Proxy([], { get: (target, name) => (name === "length" ? 2 ** 32 : Reflect.get(target, name)) });
 }

@@ -376,8 +376,8 @@ class WriteHeap<W extends StoredWrite> {
 	#isStaleCommand(write: W, own: readonly W[]): boolean {
 		const before = this.#filedBefore(write);
 		const isPending = before.some(({ taskId, idx }) => taskId === NULL_TASK && idx >= 0);
-		const isResumed = this.#child.resumedAt?.[this.#channel] !== this.#parent.resumedAt?.[this.#channel];
-		if (isPending && !isResumed && !this.#isNextStep(write)) return callOf(write, own) > 0;
+		const isInput = this.#child.versions.__start__ !== this.#parent.versions.__start__;
+		if (isPending && isInput && !this.#isNextStep(write)) return callOf(write, own) > 0;
 		const filed = new Set(before.map(({ taskId }) => taskId).filter((id) => id !== NULL_TASK));
 		return callOf(write, own) < filed.size;
 	}

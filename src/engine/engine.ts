@@ -7,6 +7,7 @@ import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { LinkCache } from "./links.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
+import { Turns } from "./turns.ts";
 
 /** What a parsed row takes besides its bytes, about. */
 const VIEW_BYTES = 1500;
@@ -60,6 +61,8 @@ export class Engine {
 	readonly blobs: Blobs;
 	readonly codec: Codec;
 	readonly links: LinkCache;
+	/** Of the calls that store what one task wrote. */
+	readonly taskTurns = new Turns();
 	/** By checkpoint id alone, which hardly ever is that of two checkpoints: then the one seen last is known. */
 	readonly #views: Lru<string, Placed<View>>;
 	/** By thread: with each put another takes its place, which is quicker than to take one id out and put another in. */

@@ -13,7 +13,7 @@ const NIL = 0xc0;
 
 /**
  * Packs heads: `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]` in the codec's own
- * format; an origin is null or `[actor, absorbed, id of the original or null, actors that put it again...]`, a cell a
+ * format; an origin is null or `[actor, absorbed, id of the original or null, versions or null, actors that put it again...]`, a cell a
  * number for a blob, bytes for a value of the built-in codec, or a pair of tag and bytes for one of a custom serializer.
  *
  * The codec would write the same, but look at everything for what can't be in there: one is packed at every step.
@@ -62,9 +62,9 @@ export class HeadWriter extends ByteWriter {
 
 	#writeOrigin(origin: Origin | undefined): void {
 		if (origin === undefined) return this.writeByte(NIL);
-		const { actor, absorbed, copyOf, again } = origin;
-		this.writeArrayHeader(3 + again.length);
-		for (const part of [actor, absorbed, copyOf ?? null, ...again]) this.#writePlain(part);
+		const { actor, absorbed, copyOf, resumedAt, again } = origin;
+		this.writeArrayHeader(4 + again.length);
+		for (const part of [actor, absorbed, copyOf ?? null, resumedAt ?? null, ...again]) this.#writePlain(part);
 	}
 
 	#writeCell(cell: Cell): void {

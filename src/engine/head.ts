@@ -20,6 +20,8 @@ export interface Origin {
 	readonly copyOf: string | undefined;
 	/** The runs that put it again later. */
 	readonly again: readonly number[];
+	/** What it had in `versions_seen.__interrupt__` before that; see {@link PathCheckpoint}. */
+	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
 }
 
 /** All of a checkpoint but its identity. */
@@ -59,12 +61,13 @@ export function unpackHead(bytes: Uint8Array): Head {
 	};
 }
 
-function unpackOrigin([actor, absorbed, copyOf, ...again]: unknown[]): Origin {
+function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[]): Origin {
 	return {
 		actor: actor as Origin["actor"],
 		absorbed: absorbed === true,
 		copyOf: typeof copyOf === "string" ? copyOf : undefined,
 		again: again as number[],
+		resumedAt: (resumedAt ?? undefined) as Origin["resumedAt"],
 	};
 }
 

@@ -48,7 +48,7 @@ export async function findOrigin(
 	const { actor } = input;
 	const made = { actor, absorbed: false, copyOf: undefined, again: [] };
 	if (input.parentId === row.id && base?.origin !== undefined)
-		return actor === undefined ? base.origin : { ...base.origin, again: [...base.origin.again, actor] };
+		return actor === undefined ? base.origin : { ...base.origin, ...putAgain(base, base.origin, actor) };
 	if (row.source === "fork") {
 		const original = await findCopy(engine, input, row, head);
 		// A copy counts as made by whoever made its original.
@@ -59,6 +59,12 @@ export async function findOrigin(
 	// An empty update has the history of its parent, also once a run that began with it has put it again.
 	const isCopy = !absorbed && sameVersions(base.versions, head.versions);
 	return { ...made, absorbed, copyOf: isCopy ? row.parentId : undefined };
+}
+
+/** What a run that resumed there saw is in `seen` now; the run that made the checkpoint saw something else. */
+function putAgain({ seen }: Head, origin: Origin, actor: number): Pick<Origin, "again" | "resumedAt"> {
+	const isFirst = origin.again.length === 0;
+	return { again: [...origin.again, actor], resumedAt: isFirst ? (seen.__interrupt__ ?? {}) : origin.resumedAt };
 }
 
 /** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */
@@ -91,7 +97,8 @@ async function roots(engine: Engine, { threadId, ns }: CheckpointKey): Promise<F
 export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): PathCheckpoint {
 	const { id, parentId, source, step } = row;
 	const { versions, seen, origin } = head;
-	return { id, parentId, source, step, versions, resumedAt: seen.__interrupt__, ...origin };
+	const resumedAt = origin?.resumedAt ?? seen.__interrupt__;
+	return { id, parentId, source, step, versions, ...origin, resumedAt };
 }
 
 function taskState(head: Made): TaskState {

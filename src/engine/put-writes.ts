@@ -3,6 +3,7 @@ import type { Encoded } from "../codec/codec.ts";
 import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
 import { type MadeBlob, rowsOf } from "./blobs.ts";
 import type { Engine } from "./engine.ts";
+import { cacheKey } from "./rows.ts";
 import { settle } from "./settle.ts";
 
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
@@ -31,11 +32,22 @@ interface Placement {
 
 /** Stores what a task wrote, all of it or nothing. */
 export async function putWrites(engine: Engine, input: PutWritesInput): Promise<void> {
-	const { key } = input;
-	const { threadId, ns, id } = key;
 	const channels = input.writes.map(([channel]) => channel);
 	const pending = settle(input.writes.map(([channel, value]) => engine.encode(channel, value)));
-	const values = pending instanceof Promise ? await pending : pending;
+	// What a task stores in several calls, none of which waits for the other, counts in the order of these calls.
+	await engine.taskTurns.take(`${cacheKey(input.key)} ${input.taskId}`, async () =>
+		store(engine, input, channels, pending instanceof Promise ? await pending : pending),
+	);
+}
+
+async function store(
+	engine: Engine,
+	input: PutWritesInput,
+	channels: readonly string[],
+	values: readonly Encoded[],
+): Promise<void> {
+	const { key } = input;
+	const { threadId, ns, id } = key;
 	for (const mayBuild of [true, false]) {
 		const placing = place(engine, input, channels, values, mayBuild);
 		const { rows, blobs, stamp } = placing instanceof Promise ? await placing : placing;

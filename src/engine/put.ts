@@ -70,8 +70,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const labels = readsAtOnce ? labelsOf(metadata) : undefined;
 	const { versions, seen } = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
-	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
 	const pending = settle(draft(engine, input, base));
+	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
 	const pendingMetadata = engine.encode("metadata", metadata);
 	let drafts = pending instanceof Promise ? await pending : pending;
 	const encodedMetadata = pendingMetadata instanceof Promise ? await pendingMetadata : pendingMetadata;

@@ -1,3 +1,4 @@
+import { Turns } from "../../engine/turns.ts";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import { MemorySaver } from "../../saver/memory-saver.ts";
 import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
@@ -8,7 +9,6 @@ import type { Access } from "../security/access.ts";
 import type { Limits } from "../security/limits.ts";
 import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
 import type { FoundThread, Threads } from "../threads/threads.ts";
-import { Turns } from "../threads/turns.ts";
 import { execute } from "./execute.ts";
 import { Run } from "./run.ts";
 import { endOf } from "./run-end.ts";

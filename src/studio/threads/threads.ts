@@ -1,10 +1,10 @@
+import { Turns } from "../../engine/turns.ts";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import type { ThreadInfo } from "../../saver/types.ts";
 import type { Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import { readThreadRecord, type ThreadRecord, writeThreadRecord } from "./records.ts";
-import { Turns } from "./turns.ts";
 
 /** A thread that is there. */
 export interface FoundThread {
