@@ -562,8 +562,8 @@ describe("with encryption", () => {
 		await expect(without.prune(["a"])).rejects.toMatchObject({ code: "WRONG_KEY" });
 		await expect(toArray(without.list(at("a")))).rejects.toMatchObject({ code: "WRONG_KEY" });
 		await expect(without.rotateKeys()).rejects.toMatchObject({ code: "INVALID_OPTION" });
-		await put(without, { thread: "new", id: "c1", values: {} });
-		expect(await without.getTuple(at("new"))).toBeDefined();
+		await expect(put(without, { thread: "new", id: "c1", values: {} })).rejects.toMatchObject({ code: "WRONG_KEY" });
+		expect(await without.getTuple(at("new"))).toBeUndefined();
 		await expectWhole();
 	});
 

@@ -109,6 +109,12 @@ export class Sealer {
 		}
 	}
 
+	/** Throws a CheckpointError with code WRONG_KEY if the envelope is encrypted and this has no key at all. */
+	checkKey(envelope: Uint8Array, identity: Identity): void {
+		if (this.#keys === undefined && (envelope[0] ?? 0) & ENCRYPTED && !isPlain(envelope, identity))
+			throw missingKey(identity);
+	}
+
 	/** Whether a row should be sealed again: in clear, or under an older key. */
 	isOutdated(stored: Uint8Array | number, identity: Identity): boolean {
 		if (this.#keys === undefined) return false;
@@ -151,7 +157,7 @@ export class Sealer {
 	#decrypt(envelope: Uint8Array, identity: Identity): Uint8Array {
 		if (this.#keys === undefined) {
 			if (isPlain(envelope, identity)) throw damaged(identity);
-			throw new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted: pass its key in \`encryption\`.`);
+			throw missingKey(identity);
 		}
 		const { name, fingerprint, end } = readKeyId(envelope, identity);
 		const key = this.#keys.get(name, fingerprint);
@@ -188,6 +194,10 @@ function isUnder(key: NamedKey, envelope: Uint8Array, identity: Identity): boole
 			return false;
 		}
 	});
+}
+
+function missingKey(identity: Identity): CheckpointError {
+	return new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted: pass its key in \`encryption\`.`);
 }
 
 /** Whether an envelope was not encrypted, whatever it says itself. */

@@ -47,6 +47,9 @@ export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
 
+	/** Whether it is known that rows may be stored as this storage stores them. */
+	#isChecked: boolean;
+
 	readonly read: Storage["read"];
 	readonly readPath: Storage["readPath"];
 	readonly getOutline: Storage["getOutline"];
@@ -54,11 +57,23 @@ export class SealedStorage implements Storage {
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
+		this.#isChecked = sealer.encrypts;
 		const read = inner.read?.bind(inner);
 		this.read = read && (async (which, known) => this.#openReading(await read(which, known)));
 		const readPath = inner.readPath?.bind(inner);
 		this.readPath = readPath && (async (key, limit) => this.#openPath(await readPath(key, limit)));
 		this.getOutline = inner.getOutline?.bind(inner);
+	}
+
+	/**
+	 * Refuses to store in clear where others encrypt: they would take such rows for damaged. As nothing in clear is stored
+	 * after something encrypted, the newest checkpoint tells.
+	 */
+	async #checkMayStore(): Promise<void> {
+		const [thread] = await this.#inner.listThreads(1, undefined);
+		const newest = thread && (await this.#inner.getLatest(thread.threadId, ""));
+		if (newest !== undefined) this.#sealer.checkKey(newest.head, checkpointIdentity(newest));
+		this.#isChecked = true;
 	}
 
 	reserveIds(count: number): Promise<number> {
@@ -149,6 +164,7 @@ export class SealedStorage implements Storage {
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
+		if (!this.#isChecked) await this.#checkMayStore();
 		const { threadId, stamp, fresh, now, checkpoint, namedBlobs, labels, onlyOnHead } = batch;
 		const writes = batch.writes.map((row) => this.#sealWrite(row));
 		const result = await this.#inner.put({

@@ -133,12 +133,22 @@ describe("Graphs are loaded", () => {
 				[write("wrong.json", "{"), "is not JSON"],
 				[write("none.json", "{}"), "has no `graphs`"],
 				[write("path.json", '{ "graphs": { "a": 1 } }'), 'has no path for graph "a"'],
+				[write("env.json", '{ "graphs": {}, "env": "." }'), "which can't be read"],
 			];
 			for (const [spec, message] of cases)
 				await expect(loadGraphs(spec), spec).rejects.toMatchObject({
 					code: "INVALID_OPTION",
 					message: expect.stringContaining(message),
 				});
+		});
+	});
+
+	it("takes any name for a graph", async () => {
+		await inTemporaryFolder(async (folder) => {
+			writeFileSync(join(folder, "graph.mjs"), "export default { getStateHistory() {} };");
+			const project = join(folder, "langgraph.json");
+			writeFileSync(project, '{ "graphs": { "__proto__": "./graph.mjs", "constructor": "./graph.mjs" } }');
+			expect(Object.keys(await loadGraphs(project))).toEqual(["__proto__", "constructor"]);
 		});
 	});
 });
