@@ -27,7 +27,11 @@ const handler = createStudioHandler({
 	authorize: (request) => {
 		const user = users.get(request.headers.get("authorization") ?? "");
 		if (user === undefined) return false;
-		return { mayAccess: (id) => id.startsWith(`${user}:`), newThreadId: () => `${user}:${randomUUID()}` };
+		return {
+			caller: user,
+			mayAccess: (id) => id.startsWith(`${user}:`),
+			newThreadId: () => `${user}:${randomUUID()}`,
+		};
 	},
 });
 

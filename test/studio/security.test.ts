@@ -241,6 +241,54 @@ describe("A server on loopback", () => {
 		await isUp(server);
 	});
 
+	it("lets no caller take the room of another", async () => {
+		const server = await startServer(undefined, {
+			limits: { concurrentRuns: 1, waitingRuns: 1, delayedRuns: 2, delaySeconds: 60 },
+			authorize: (request) => {
+				const caller = request.headers.get("x-caller") ?? "nobody";
+				return { caller, mayAccess: (threadId) => threadId.startsWith(caller) };
+			},
+		});
+		const gate = makeGate();
+		const start = async (caller: string, n: number, more = {}) => {
+			const client = clientFor(server.url, { "x-caller": caller });
+			const threadId = `${caller}-${n}`;
+			await client.threads.create({ threadId });
+			return client.runs.create(threadId, "work", { input: { name: "w", until: gate.path }, ...more });
+		};
+		for (const caller of ["alice", "bob"]) {
+			for (const n of [0, 1]) await start(caller, n);
+			await expect(start(caller, 2)).rejects.toThrow("HTTP 429");
+			for (const n of [3, 4]) await start(caller, n, { afterSeconds: 60 });
+			await expect(start(caller, 5, { afterSeconds: 60 })).rejects.toThrow("HTTP 429");
+			await expect(start(caller, 6, { afterSeconds: 61 })).rejects.toThrow("HTTP 400");
+		}
+		const carol = await start("carol", 0);
+		gate.open();
+		const client = clientFor(server.url, { "x-caller": "carol" });
+		expect(await client.runs.join("carol-0", carol.run_id)).toHaveProperty("log");
+	});
+
+	it("holds only so much of runs that have ended", async () => {
+		const server = await startServer(undefined, { limits: { endedRunBytes: 1_000_000 } });
+		const { client } = server;
+		const runs = [];
+		for (let n = 0; n < 6; n++) {
+			await client.threads.create({ threadId: String(n) });
+			const run = await client.runs.create(String(n), "work", { input: { name: "x".repeat(20_000) } });
+			while ((await client.runs.get(String(n), run.run_id)).status !== "success")
+				await new Promise((resolve) => setTimeout(resolve, 5));
+			runs.push(run);
+		}
+		const events = await Promise.all(
+			runs.map(async ({ run_id }, n) => (await server.fetch(`/threads/${n}/runs/${run_id}/stream`)).text()),
+		);
+		expect(events[0]).not.toContain("xxx");
+		expect(events[5]).toContain("xxx");
+		expect(events.filter((text) => text.includes("xxx")).length).toBeLessThan(4);
+		expect(await client.runs.join("0", runs[0]!.run_id)).toMatchObject({ name: "x".repeat(20_000) });
+	});
+
 	it("runs only so much at a time, and lets only so much wait", async () => {
 		const server = await startServer(undefined, { limits: { concurrentRuns: 2, waitingRuns: 2 } });
 		const { client } = server;

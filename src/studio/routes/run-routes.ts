@@ -44,7 +44,12 @@ export const runRoutes: Route<Call>[] = [
 
 async function start(call: Call, interest: Interest = "events"): Promise<Run> {
 	const { threadId } = call;
-	return call.studio.runs.create(threadId, readRunRequest(await call.body(), call.request.headers), interest);
+	return call.studio.runs.create(
+		call.access,
+		threadId,
+		readRunRequest(await call.body(), call.request.headers),
+		interest,
+	);
 }
 
 async function startStateless(call: Call, interest: Interest = "events"): Promise<Run> {

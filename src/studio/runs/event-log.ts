@@ -34,6 +34,11 @@ export class EventLog {
 		this.#most = most;
 	}
 
+	/** How much JSON is held. */
+	get characters(): number {
+		return this.#characters;
+	}
+
 	push(event: string, data: unknown): void {
 		const entry = { id: this.#nextId++, event, data: toJson(data) };
 		this.#events.push(entry);

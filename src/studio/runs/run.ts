@@ -16,6 +16,8 @@ export type StopReason = CancelAction | "timeout" | "failure";
 export interface RunPlace {
 	readonly graphId: string;
 	readonly threadId: string;
+	/** Who asked for it; all whom nobody tells apart are one. */
+	readonly caller: string;
 	/** Where it leaves what it did; `undefined` if nothing is to be kept. */
 	readonly saver: DeltaSaver | undefined;
 	readonly metadata: Json;

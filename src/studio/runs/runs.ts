@@ -1,5 +1,4 @@
 import { Turns } from "../../engine/turns.ts";
-import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import { MemorySaver } from "../../saver/memory-saver.ts";
 import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
 import { assistantIdOf, type Graphs } from "../graphs/graphs.ts";
@@ -9,16 +8,14 @@ import type { Access } from "../security/access.ts";
 import type { Limits } from "../security/limits.ts";
 import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
 import type { FoundThread, Threads } from "../threads/threads.ts";
+import { EndedRuns } from "./ended-runs.ts";
 import { execute } from "./execute.ts";
-import { Run } from "./run.ts";
+import { Run, type RunPlace } from "./run.ts";
 import { endOf } from "./run-end.ts";
 import type { RunRequest } from "./run-request.ts";
 import { RunSaver } from "./run-saver.ts";
 import { Schedule } from "./schedule.ts";
 import { withoutSecrets } from "./secrets.ts";
-
-/** How long the events of a run that has ended can still be asked for. */
-const KEEP_MS = 60_000;
 
 /** With more, a timer goes off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -35,7 +32,7 @@ export class Runs {
 	readonly #turns = new Turns();
 	/** Runs under way, and those that ended not long ago. */
 	readonly #known = new Map<string, Run>();
-	readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+	readonly #ended: EndedRuns;
 	#isClosed = false;
 
 	constructor(graphs: Graphs, threads: Threads, limits: Required<Limits>) {
@@ -43,6 +40,7 @@ export class Runs {
 		this.#threads = threads;
 		this.#limits = limits;
 		this.#schedule = new Schedule(limits.concurrentRuns, (run) => this.#work(run));
+		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#known.delete(run.id));
 	}
 
 	/** A run that is under way, or ended not long ago. */
@@ -55,9 +53,9 @@ export class Runs {
 	}
 
 	/** Starts a run on a thread, now or when it is its turn. */
-	async create(threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
+	async create({ caller }: Access, threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
 		const graphId = this.#mustFindGraph(request);
-		this.#checkRoom();
+		this.#checkRoom(caller, request);
 		// Of two runs that are asked for at once, one sees the other.
 		return this.inTurn(threadId, async () => {
 			const before = this.#schedule.of(threadId);
@@ -69,7 +67,7 @@ export class Runs {
 			const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
 			const { saver } = thread;
 			const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
-			const run = this.#prepare(graphId, threadId, saver, record, request, interest);
+			const run = this.#prepare({ graphId, threadId, saver, caller }, record, request, interest);
 			await writeRunRecord(saver, threadId, run.record);
 			if (request.strategy === "interrupt" || request.strategy === "rollback")
 				for (const other of before) other.stop(request.strategy);
@@ -81,11 +79,12 @@ export class Runs {
 	/** Starts a run that belongs to no thread, and of which nothing is kept unless it is asked for. */
 	async createStateless(access: Access, request: RunRequest, interest: Interest): Promise<Run> {
 		const threadId = access.newThreadId();
-		if (request.keepsThread) return this.create(threadId, { ...request, createsThread: true }, interest);
+		if (request.keepsThread) return this.create(access, threadId, { ...request, createsThread: true }, interest);
 		const graphId = this.#mustFindGraph(request);
-		this.#checkRoom();
+		const { caller } = access;
+		this.#checkRoom(caller, request);
 		const record = followUp({ metadata: {}, config: {} }, graphId, request);
-		const run = this.#prepare(graphId, threadId, undefined, record, request, interest);
+		const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
 		this.#launch(run);
 		return run;
 	}
@@ -115,7 +114,7 @@ export class Runs {
 	async close(): Promise<void> {
 		this.#isClosed = true;
 		await stop([...this.#known.values()].filter((run) => run.isInFlight));
-		for (const timer of this.#timers) clearTimeout(timer);
+		this.#ended.clear();
 		this.#known.clear();
 	}
 
@@ -125,19 +124,16 @@ export class Runs {
 	}
 
 	#prepare(
-		graphId: string,
-		threadId: string,
-		saver: DeltaSaver | undefined,
+		where: Pick<RunPlace, "graphId" | "threadId" | "saver" | "caller">,
 		record: ThreadRecord,
 		request: RunRequest,
 		interest: Interest,
 	): Run {
+		const { graphId, threadId } = where;
 		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
 		const retention = request.isResumable ? "all" : interest === "result" ? "needed" : "unread";
 		const place = {
-			graphId,
-			threadId,
-			saver,
+			...where,
 			metadata: { ...ASSISTANT_METADATA, ...record.metadata, ...request.metadata, ...identity },
 			configurable: {
 				...(record.config.configurable as Json),
@@ -196,15 +192,8 @@ export class Runs {
 
 	/** A run that has ended is known until all its events are read, but not forever. */
 	#forgetLater(run: Run, end: RunEnd): void {
-		const forget = () => {
-			clearTimeout(timer);
-			this.#timers.delete(timer);
-			this.#known.delete(run.id);
-		};
-		const timer = setTimeout(forget, KEEP_MS);
-		timer.unref();
-		this.#timers.add(timer);
-		run.finish(end, forget);
+		this.#ended.add(run);
+		run.finish(end, () => this.#ended.forget(run));
 	}
 
 	#mustFindGraph({ assistantId }: RunRequest): string {
@@ -216,9 +205,14 @@ export class Runs {
 		);
 	}
 
-	#checkRoom(): void {
+	/** Callers that `authorize` tells apart do not take each other's room. */
+	#checkRoom(caller: string, { delayMs }: RunRequest): void {
 		if (this.#isClosed) throw new HttpError(503, "The server is shutting down.");
-		if (this.#schedule.waiting >= this.#limits.waitingRuns)
+		const { waitingRuns, delayedRuns, delaySeconds } = this.#limits;
+		if (delayMs > delaySeconds * 1000)
+			throw new HttpError(400, `\`after_seconds\` must be at most ${delaySeconds}, got ${delayMs / 1000}.`);
+		const isDelayed = delayMs > 0;
+		if (this.#schedule.count(caller, isDelayed) >= (isDelayed ? delayedRuns : waitingRuns))
 			throw new HttpError(429, "Too many runs are waiting. Try again later.", { "retry-after": "5" });
 	}
 }

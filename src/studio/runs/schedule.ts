@@ -1,6 +1,6 @@
 import type { Run } from "./run.ts";
 
-/** Decides when runs work: those of one thread one after the other, and of all threads so many at a time. */
+/** Decides when runs work: those of one thread one after the other, and of all threads of a caller so many at a time. */
 export class Schedule {
 	readonly #most: number;
 	readonly #work: (run: Run) => Promise<void>;
@@ -9,16 +9,20 @@ export class Schedule {
 	readonly #waiting = new Set<Run>();
 	/** Of those that wait, the ones whose time has come. */
 	readonly #ready = new Set<Run>();
-	#working = 0;
+	/** How many work, by caller. */
+	readonly #working = new Map<string, number>();
 
 	constructor(most: number, work: (run: Run) => Promise<void>) {
 		this.#most = most;
 		this.#work = work;
 	}
 
-	/** How many runs have not started. */
-	get waiting(): number {
-		return this.#waiting.size;
+	/** How many runs of a caller wait: for their time, if they are delayed, or else for their turn. */
+	count(caller: string, isDelayed: boolean): number {
+		let count = 0;
+		for (const { place, request } of this.#waiting)
+			if (place.caller === caller && request.delayMs > 0 === isDelayed) count++;
+		return count;
 	}
 
 	/** The runs of a thread that have not ended, the oldest first. */
@@ -48,8 +52,8 @@ export class Schedule {
 
 	#advance(): void {
 		for (const [run] of this.#threads.values()) {
-			if (this.#working >= this.#most) return;
-			if (run !== undefined && this.#ready.has(run)) this.#start(run);
+			if (run === undefined || !this.#ready.has(run)) continue;
+			if ((this.#working.get(run.place.caller) ?? 0) < this.#most) this.#start(run);
 		}
 	}
 
@@ -57,12 +61,18 @@ export class Schedule {
 		this.#waiting.delete(run);
 		this.#ready.delete(run);
 		run.status = "running";
-		this.#working++;
+		this.#countWorking(run, 1);
 		void this.#work(run).finally(() => {
-			this.#working--;
+			this.#countWorking(run, -1);
 			this.#remove(run);
 			this.#advance();
 		});
+	}
+
+	#countWorking({ place: { caller } }: Run, change: 1 | -1): void {
+		const count = (this.#working.get(caller) ?? 0) + change;
+		if (count > 0) this.#working.set(caller, count);
+		else this.#working.delete(caller);
 	}
 
 	#remove(run: Run): void {

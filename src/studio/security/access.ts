@@ -11,6 +11,8 @@ export interface ThreadAccess {
 	 * if `mayAccess` knows it.
 	 */
 	newThreadId?: () => string;
+	/** Who calls. Limits of runs are counted for each caller; those without a name are one. */
+	caller?: string;
 }
 
 /** Answers true (everything), false (nothing), or which threads the caller may access. */
@@ -30,6 +32,11 @@ export class Access {
 		if (answer === true) return new Access();
 		if (typeof answer === "object" && typeof answer?.mayAccess === "function") return new Access(answer);
 		throw new HttpError(403, "Not authorized.");
+	}
+
+	/** A name that limits are counted by. */
+	get caller(): string {
+		return this.#threads?.caller ?? "";
 	}
 
 	mayAccess(threadId: string): boolean {

@@ -5,10 +5,16 @@ import { checkOptions } from "../../saver/options.ts";
 export interface Limits {
 	/** The largest request body, in bytes. Default 10 MiB. */
 	bodyBytes?: number;
-	/** How many runs work at a time; further ones wait. Default 100. */
+	/** How many runs of a caller work at a time; further ones wait. Default 100. */
 	concurrentRuns?: number;
-	/** How many runs may wait; further ones are refused with status 429. Default 1,000. */
+	/** How many runs of a caller may wait for their turn; further ones are refused with status 429. Default 1,000. */
 	waitingRuns?: number;
+	/** How many runs of a caller may wait for their time, as `after_seconds` has it. Default 100. */
+	delayedRuns?: number;
+	/** The longest `after_seconds`. Default one day. */
+	delaySeconds?: number;
+	/** How much is held of runs that have ended, for a minute at most, in bytes. The oldest go first. Default 64 MiB. */
+	endedRunBytes?: number;
 	/** How long a run may take, in seconds: 24 days at most. Default one hour. */
 	runSeconds?: number;
 }
@@ -17,6 +23,9 @@ const DEFAULTS: Required<Limits> = {
 	bodyBytes: 10 * 1024 * 1024,
 	concurrentRuns: 100,
 	waitingRuns: 1000,
+	delayedRuns: 100,
+	delaySeconds: 86_400,
+	endedRunBytes: 64 * 1024 * 1024,
 	runSeconds: 3600,
 };
 
