@@ -3,8 +3,8 @@ export class Turns {
 	readonly #last = new Map<string, Promise<unknown>>();
 
 	async take<T>(key: string, work: () => Promise<T>): Promise<T> {
-		const before = this.#last.get(key) ?? Promise.resolve();
-		const mine = before.then(work, work);
+		const before = this.#last.get(key);
+		const mine = before === undefined ? work() : before.then(work, work);
 		this.#last.set(key, mine);
 		try {
 			return await mine;
