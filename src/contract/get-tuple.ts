@@ -57,7 +57,7 @@ export function getTupleRules(test: RuleTest): void {
 		assert.deepEqual(await thread().values(parent), { list: [{ n: 1 }], map: { a: { b: 1 } } });
 	});
 
-	test("GET-2: pending writes are ordered by task id in code-unit order, then by position", async ({ thread }) => {
+	test("GET-2: pending writes are ordered by task id, by code points, then by position", async ({ thread }) => {
 		const id = await thread().put();
 		const tasks = ["b", "Z", "a", "10", "9", "é", "_"];
 		for (const task of tasks)

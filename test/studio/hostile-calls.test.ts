@@ -34,7 +34,11 @@ const returned: Record<string, () => unknown> = {
 			throw new Error("no JSON");
 		},
 	}),
-	"a getter that throws": () => Object.defineProperty({}, "x", { enumerable: true, get: () => thrown.null }),
+	"a getter that throws": () => ({
+		get x(): never {
+			throw new Error("no value");
+		},
+	}),
 	"a symbol": () => Symbol("returned"),
 	"a circle": () => {
 		const circle: Record<string, unknown> = {};
