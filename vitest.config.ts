@@ -26,7 +26,7 @@ const shared = {
 };
 
 /** What depends on the LangGraph that calls the savers, and so runs on both. */
-const ON_BOTH_CORES = ["core", "graphs", "postgres-graphs", "delta-forks", "delta-stories", "drop-in", "guard"];
+const ON_BOTH_CORES = ["graphs/*", "saver/drop-in", "saver/guard"];
 
 export default defineConfig({
 	test: {

@@ -1,6 +1,6 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { decodeOfficial } from "./codec/official-json.ts";
-export type { Compacted, CompactProgress } from "./engine/compact.ts";
+export type { Compacted, CompactProgress } from "./engine/maintenance/compact.ts";
 export { CheckpointError, type CheckpointErrorCode, ConcurrencyError, type Place } from "./errors.ts";
 export { type CompactOptions, DeltaSaver, type ProgressOptions, type SaverOptions } from "./saver/delta-saver.ts";
 export { MemorySaver } from "./saver/memory-saver.ts";

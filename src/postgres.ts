@@ -1,3 +1,3 @@
 export { PostgresSaver, type PostgresSaverOptions } from "./saver/postgres-saver.ts";
-export type { EncryptionKey, EncryptionOptions } from "./seal/keyring.ts";
-export type { PostgresClient, PostgresPool, PostgresQuery } from "./storage/postgres-driver.ts";
+export type { PostgresClient, PostgresPool, PostgresQuery } from "./storage/postgres/driver.ts";
+export type { EncryptionKey, EncryptionOptions } from "./storage/sealed/keyring.ts";

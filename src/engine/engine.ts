@@ -3,9 +3,9 @@ import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
 import { Budget, Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
-import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs.ts";
+import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
+import { LinkCache } from "./delta-channels/links.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
-import { LinkCache } from "./links.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
 

@@ -1,8 +1,8 @@
 import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, ListedCheckpoint } from "../storage/storage.ts";
+import { unpackHistory } from "./delta-channels/raw-history.ts";
 import type { Engine } from "./engine.ts";
 import type { Cell } from "./head.ts";
-import { unpackHistory } from "./raw-history.ts";
 import { cacheKey, groupWrites, writeCell } from "./rows.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
-import { type MadeBlob, rowsOf } from "./blobs.ts";
+import { type MadeBlob, rowsOf } from "./blobs/blobs.ts";
 import type { Engine } from "./engine.ts";
 import { cacheKey } from "./rows.ts";
 import { settle } from "./settle.ts";

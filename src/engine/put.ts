@@ -2,14 +2,14 @@ import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkp
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
-import { type MadeBlob, rowsOf } from "./blobs.ts";
-import { sameBytes } from "./byte-delta.ts";
-import { collectFamily } from "./collect.ts";
+import { type MadeBlob, rowsOf } from "./blobs/blobs.ts";
+import { sameBytes } from "./blobs/byte-delta.ts";
+import { findOrigin, hasRebuildable } from "./delta-channels/origin.ts";
+import { keepLost } from "./delta-channels/raw-history.ts";
 import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { labelsOf } from "./labels.ts";
-import { findOrigin, hasRebuildable } from "./origin.ts";
-import { keepLost } from "./raw-history.ts";
+import { collectFamily } from "./maintenance/collect.ts";
 import { settle } from "./settle.ts";
 
 /** New values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */

@@ -7,7 +7,7 @@ import {
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "../storage/storage.ts";
-import type { Blob } from "./blobs.ts";
+import type { Blob } from "./blobs/blobs.ts";
 import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, ROWS_AT_ONCE, unreadable } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { piecesOf } from "./labels.ts";

@@ -11,17 +11,17 @@ import {
 	type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
-import { type Compacted, type CompactProgress, compact } from "../engine/compact.ts";
+import { readHistory } from "../engine/delta-channels/history.ts";
 import { Engine } from "../engine/engine.ts";
-import { readHistory } from "../engine/history.ts";
 import { labelsOf } from "../engine/labels.ts";
-import { Maintenance } from "../engine/maintenance.ts";
+import { type Compacted, type CompactProgress, compact } from "../engine/maintenance/compact.ts";
+import { Maintenance } from "../engine/maintenance/maintenance.ts";
+import { repair } from "../engine/maintenance/repair.ts";
+import { type Progress, verify } from "../engine/maintenance/verify.ts";
 import { CallsInARow, nextTurn, type Pause } from "../engine/pause.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
 import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
-import { repair } from "../engine/repair.ts";
-import { type Progress, verify } from "../engine/verify.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";

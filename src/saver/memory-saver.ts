@@ -1,5 +1,5 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import { MemoryStorage } from "../storage/memory-storage.ts";
+import { MemoryStorage } from "../storage/memory/storage.ts";
 import { DeltaSaver, type SaverOptions } from "./delta-saver.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { openPool, type PostgresPool } from "../storage/postgres-driver.ts";
-import { PostgresSession } from "../storage/postgres-session.ts";
-import { PostgresStorage } from "../storage/postgres-storage.ts";
+import { openPool, type PostgresPool } from "../storage/postgres/driver.ts";
+import { PostgresSession } from "../storage/postgres/session.ts";
+import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 

@@ -1,6 +1,6 @@
-import type { EncryptionOptions } from "../seal/keyring.ts";
-import { Sealer } from "../seal/sealer.ts";
-import { SealedStorage } from "../storage/sealed-storage.ts";
+import type { EncryptionOptions } from "../storage/sealed/keyring.ts";
+import { Sealer } from "../storage/sealed/sealer.ts";
+import { SealedStorage } from "../storage/sealed/storage.ts";
 import type { Storage } from "../storage/storage.ts";
 import { DeltaSaver, type SaverOptions } from "./delta-saver.ts";
 import { checkOptions } from "./options.ts";

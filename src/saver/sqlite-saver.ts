@@ -1,8 +1,8 @@
 import { CheckpointError, quote } from "../errors.ts";
-import type { SqliteDatabase } from "../storage/sqlite-driver.ts";
-import { readOnlySource } from "../storage/sqlite-read-only.ts";
-import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite-source.ts";
-import { SqliteStorage } from "../storage/sqlite-storage.ts";
+import type { SqliteDatabase } from "../storage/sqlite/driver.ts";
+import { readOnlySource } from "../storage/sqlite/read-only.ts";
+import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite/source.ts";
+import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import { checkOptions, readCacheBytes } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 

@@ -1,6 +1,6 @@
 /**
  * What compression gains in bytes and costs in time, by kind and size of value, by level, and by the size that it
- * starts from: the measurements behind the constants of `src/seal/sealer.ts`.
+ * starts from: the measurements behind the constants of `src/storage/sealed/sealer.ts`.
  *
  * Usage: tsx test/bench/compression.ts
  */
@@ -14,7 +14,7 @@ import Database from "better-sqlite3";
 import { DeltaCodec } from "../../src/codec/codec.ts";
 import { DeltaSaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
-import { MemoryStorage } from "../../src/storage/memory-storage.ts";
+import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import type { PutBatch } from "../../src/storage/storage.ts";
 
 const root = resolve(import.meta.dirname, "../..");

@@ -4,10 +4,10 @@ import { StringOutputParser } from "@langchain/core/output_parsers";
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
 import { NAMES } from "../../src/codec/wire.ts";
-import { diffBytes } from "../../src/engine/byte-delta.ts";
+import { diffBytes } from "../../src/engine/blobs/byte-delta.ts";
+import { packHistory, type RawHistory } from "../../src/engine/delta-channels/raw-history.ts";
 import { type Head, packHead } from "../../src/engine/head.ts";
-import { packHistory, type RawHistory } from "../../src/engine/raw-history.ts";
-import { Sealer, type SealOptions } from "../../src/seal/sealer.ts";
+import { Sealer, type SealOptions } from "../../src/storage/sealed/sealer.ts";
 import { CLASSES, Hooked, Plain } from "./arbitraries.ts";
 
 const codec = new DeltaCodec({ classes: CLASSES });

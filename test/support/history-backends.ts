@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MemoryStorage } from "../../src/storage/memory-storage.ts";
-import { openDatabase } from "../../src/storage/sqlite-driver.ts";
-import { fileSource } from "../../src/storage/sqlite-source.ts";
-import { SqliteStorage } from "../../src/storage/sqlite-storage.ts";
+import { MemoryStorage } from "../../src/storage/memory/storage.ts";
+import { openDatabase } from "../../src/storage/sqlite/driver.ts";
+import { fileSource } from "../../src/storage/sqlite/source.ts";
+import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import type { HistoryBackend } from "./histories.ts";
 
 export const historyBackends: Record<string, () => Promise<HistoryBackend>> = {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DeltaSaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
-import { MemoryStorage } from "../../src/storage/memory-storage.ts";
+import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 
 type HistoryQuery = Parameters<DeltaSaver["getDeltaChannelHistory"]>[0];
 

@@ -2,18 +2,18 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take longest, longest first: one that is begun last would run on while the other cores have nothing to do. */
 const LONG = [
-	"graphs",
-	"postgres-suites",
-	"delta-forks",
-	"examples",
-	"postgres-graphs",
-	"contract",
-	"encryption-suites",
-	"encryption",
-	"crash",
+	"graphs/graphs",
+	"storage/postgres/suites",
+	"graphs/delta-forks",
+	"package/examples",
+	"graphs/postgres-graphs",
+	"saver/contract",
+	"storage/sealed/encryption-suites",
+	"storage/sealed/encryption",
+	"stress/crash",
 	"studio/load",
-	"bench",
-	"package",
+	"bench/bench",
+	"package/package",
 ];
 
 export class LongestFirst extends BaseSequencer {

@@ -1,4 +1,4 @@
-import { MemoryStorage } from "../../src/storage/memory-storage.ts";
+import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import type { PutBatch, PutResult } from "../../src/storage/storage.ts";
 
 /** Stores after a while, and not in the order of the calls, as a busy database server may. */

@@ -1,8 +1,8 @@
 import type Database from "better-sqlite3";
-import { packId } from "../../src/storage/sqlite-ids.ts";
-import { packWrites, unpackWrites } from "../../src/storage/sqlite-pending.ts";
-import { addSums, sumOfThread } from "../../src/storage/sqlite-sums.ts";
-import { sumOfWrite } from "../../src/storage/sqlite-writes.ts";
+import { packId } from "../../src/storage/sqlite/ids.ts";
+import { packWrites, unpackWrites } from "../../src/storage/sqlite/pending.ts";
+import { addSums, sumOfThread } from "../../src/storage/sqlite/sums.ts";
+import { sumOfWrite } from "../../src/storage/sqlite/writes.ts";
 import type { WriteRow } from "../../src/storage/storage.ts";
 
 /** A checkpoint whose writes stand in its row. */

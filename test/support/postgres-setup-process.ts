@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
-import { openPool } from "../../src/storage/postgres-driver.ts";
-import { PostgresSession } from "../../src/storage/postgres-session.ts";
-import { PostgresStorage } from "../../src/storage/postgres-storage.ts";
+import { openPool } from "../../src/storage/postgres/driver.ts";
+import { PostgresSession } from "../../src/storage/postgres/session.ts";
+import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 
 /** Sets up a schema, as one of several servers that start in the same moment. */
 const [url = "", schema = "", moment = "0"] = process.argv.slice(2);

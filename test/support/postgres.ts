@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
-import { PostgresSession } from "../../src/storage/postgres-session.ts";
-import { PostgresStorage } from "../../src/storage/postgres-storage.ts";
+import { PostgresSession } from "../../src/storage/postgres/session.ts";
+import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 
 /** URL of a PostgreSQL to test with: the one that the run shares, or the one that TEST_POSTGRES_URL names. */
 export async function postgresUrl(): Promise<string> {

@@ -1,10 +1,10 @@
 import type Database from "better-sqlite3";
-import { type SqlBlob, sumOfBlob } from "../../src/storage/sqlite-blobs.ts";
-import { type SqlCheckpoint, sumOfCheckpoint } from "../../src/storage/sqlite-checkpoints.ts";
-import { unpackId } from "../../src/storage/sqlite-ids.ts";
-import { addSums, NO_WRITES, sumOfFork, sumOfKey, sumOfThread } from "../../src/storage/sqlite-sums.ts";
-import { eraOf, type SqlThread, sumOfName, sumOfTotals } from "../../src/storage/sqlite-threads.ts";
-import { sumOfBase, sumOfWrite } from "../../src/storage/sqlite-writes.ts";
+import { type SqlBlob, sumOfBlob } from "../../src/storage/sqlite/blobs.ts";
+import { type SqlCheckpoint, sumOfCheckpoint } from "../../src/storage/sqlite/checkpoints.ts";
+import { unpackId } from "../../src/storage/sqlite/ids.ts";
+import { addSums, NO_WRITES, sumOfFork, sumOfKey, sumOfThread } from "../../src/storage/sqlite/sums.ts";
+import { eraOf, type SqlThread, sumOfName, sumOfTotals } from "../../src/storage/sqlite/threads.ts";
+import { sumOfBase, sumOfWrite } from "../../src/storage/sqlite/writes.ts";
 import { pendingCheckpoints, setPendingWrites } from "./pending.ts";
 
 const THREAD = "SELECT * FROM delta_thread JOIN delta_key ON thread_pk = pk AND row_pk = 0";

@@ -1,6 +1,6 @@
-import type { EncryptionOptions } from "../../src/seal/keyring.ts";
-import { Sealer } from "../../src/seal/sealer.ts";
-import { SealedStorage } from "../../src/storage/sealed-storage.ts";
+import type { EncryptionOptions } from "../../src/storage/sealed/keyring.ts";
+import { Sealer } from "../../src/storage/sealed/sealer.ts";
+import { SealedStorage } from "../../src/storage/sealed/storage.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import type { HistoryBackend } from "./histories.ts";
 

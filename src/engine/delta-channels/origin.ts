@@ -1,0 +1,113 @@
+import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import type { CheckpointKey, CheckpointRow, FoundCheckpoint } from "../../storage/storage.ts";
+import type { Engine } from "../engine.ts";
+import type { Head, Origin } from "../head.ts";
+import type { PutInput } from "../put.ts";
+import { unpackRow } from "../rows.ts";
+import { absorbedTasks, findOriginal, type PathCheckpoint, sameVersions, type TaskState } from "./attribution.ts";
+
+/** What tells how a checkpoint came to be. */
+type Made = Pick<Head, "versions" | "seen" | "manifest">;
+
+/**
+ * Channels that may live from writes instead of a stored value: those with a version and no value. A delta channel is
+ * always one of them, except at its snapshots.
+ */
+function hasValueless(versions: Readonly<Record<string, unknown>>, values: object): boolean {
+	for (const channel in versions) if (!Object.hasOwn(values, channel) && !isInternal(channel)) return true;
+	return false;
+}
+
+/** Whether it is one of LangGraph's own channels, which are never rebuilt from writes. */
+export function isInternal(channel: string): boolean {
+	return channel.startsWith("__") || channel.startsWith("branch:to:") || channel.startsWith("join:");
+}
+
+/** Whether the checkpoint has, had or may have a channel that is rebuilt from writes. */
+export function hasRebuildable(
+	versions: Readonly<Record<string, unknown>>,
+	values: Readonly<Record<string, unknown>>,
+	base: Head | undefined,
+): boolean {
+	if (base?.origin !== undefined || hasValueless(versions, values)) return true;
+	for (const channel in values) {
+		const value = values[channel];
+		if (typeof value === "object" && isDeltaSnapshot(value)) return true;
+	}
+	return false;
+}
+
+/** What is known only now of how a checkpoint came to be. `base` is its parent's head, or its own if it is put again. */
+export async function findOrigin(
+	engine: Engine,
+	input: PutInput,
+	row: Omit<CheckpointRow, "head">,
+	head: Made,
+	base: Head | undefined,
+): Promise<Origin> {
+	const { actor } = input;
+	const made = { actor, absorbed: false, copyOf: undefined, again: [] };
+	if (input.parentId === row.id && base?.origin !== undefined)
+		return actor === undefined ? base.origin : { ...base.origin, ...putAgain(base, base.origin, actor) };
+	if (row.source === "fork") {
+		const original = await findCopy(engine, input, row, head);
+		// A copy counts as made by whoever made its original.
+		return original ? { ...made, actor: original.actor ?? actor, copyOf: original.id } : made;
+	}
+	if (row.source !== "update" || base === undefined) return made;
+	const absorbed = absorbedTasks(taskState(base), taskState(head));
+	// An empty update has the history of its parent, also once a run that began with it has put it again.
+	const isCopy = !absorbed && sameVersions(base.versions, head.versions);
+	return { ...made, absorbed, copyOf: isCopy ? row.parentId : undefined };
+}
+
+/** What a run that resumed there saw is in `seen` now; the run that made the checkpoint saw something else. */
+function putAgain({ seen }: Head, origin: Origin, actor: number): Pick<Origin, "again" | "resumedAt"> {
+	const isFirst = origin.again.length === 0;
+	return { again: [...origin.again, actor], resumedAt: isFirst ? (seen.__interrupt__ ?? {}) : origin.resumedAt };
+}
+
+/** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */
+async function findCopy(
+	engine: Engine,
+	{ copyOf }: PutInput,
+	row: Omit<CheckpointRow, "head">,
+	head: Made,
+): Promise<PathCheckpoint | undefined> {
+	const { storage } = engine;
+	const { threadId, ns, id, parentId, source, step } = row;
+	const parent = parentId === undefined ? undefined : await storage.getCheckpoint({ threadId, ns, id: parentId });
+	const siblings =
+		parentId === undefined ? await roots(engine, row) : await storage.getChildren(threadId, ns, [parentId]);
+	const known = siblings.filter((sibling) => copyOf === undefined || sibling.id === copyOf);
+	return findOriginal({
+		child: { id, parentId, source, step, versions: head.versions },
+		parent: parent && pathCheckpoint(parent),
+		siblings: known.map((sibling) => pathCheckpoint(sibling)),
+	});
+}
+
+async function roots(engine: Engine, { threadId, ns }: CheckpointKey): Promise<FoundCheckpoint[]> {
+	const rows: FoundCheckpoint[] = [];
+	for await (const row of engine.scanAll({ threadId, ns })) if (row.parentId === undefined) rows.push(row);
+	return rows;
+}
+
+/** A row as the attribution of writes sees it. */
+export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): PathCheckpoint {
+	const { id, parentId, source, step } = row;
+	const { versions, seen, origin } = head;
+	const resumedAt = origin?.resumedAt ?? seen.__interrupt__;
+	return { id, parentId, source, step, versions, ...origin, resumedAt };
+}
+
+function taskState(head: Made): TaskState {
+	return {
+		versions: head.versions,
+		seen: head.seen,
+		value: (channel) => {
+			const cell = head.manifest.get(channel);
+			return typeof cell === "object" ? String.fromCharCode(...cell.bytes) : cell;
+		},
+	};
+}

@@ -1,0 +1,103 @@
+import { CheckpointError } from "../../errors.ts";
+import type { Damage, RepairReport } from "../../saver/types.ts";
+import { allThreads } from "../../storage/all-threads.ts";
+import type { RemoveBatch, ThreadRow } from "../../storage/storage.ts";
+import type { Engine } from "../engine.ts";
+import type { Pause } from "../pause.ts";
+import { cacheKey } from "../rows.ts";
+import { planRetention } from "./retention.ts";
+import { type Survey, surveyThread } from "./survey.ts";
+import { describe, type Progress } from "./verify.ts";
+
+/** A thread is looked at again after something was removed from it: that may show what was hidden, or break a history. */
+const MOST_ROUNDS = 100;
+
+/**
+ * Removes what can't be read, so that all the rest can: checkpoints of which anything is lost, and writes. First the
+ * storage puts its own structures in order.
+ */
+export async function repair(
+	engine: Engine,
+	onProgress: (done: Progress) => void,
+	pause: Pause,
+): Promise<RepairReport> {
+	engine.clearCaches();
+	const report: RepairReport = { damage: [...((await engine.storage.repair?.()) ?? [])], removed: [] };
+	engine.clearCaches();
+	const done = { threads: 0, checkpoints: 0 };
+	for await (const thread of allThreads(engine.storage)) {
+		done.checkpoints += await repairThread(engine, thread, report, pause);
+		done.threads++;
+		onProgress({ ...done });
+	}
+	return report;
+}
+
+/** Answers how many checkpoints it has afterwards. */
+async function repairThread(
+	engine: Engine,
+	{ threadId }: ThreadRow,
+	report: RepairReport,
+	pause: Pause,
+): Promise<number> {
+	for (let round = 1; ; round++) {
+		const survey = await surveyThread(engine, threadId, pause);
+		report.damage.push(...survey.faults.map(describe).filter((one) => !includes(report.damage, one)));
+		if (survey.faults.every(({ isUndecodable }) => isUndecodable)) return survey.rows.length;
+		const isNothing = survey.broken.size + survey.brokenWrites.length === 0;
+		if (survey.isUnknown || survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
+			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {
+				place: { threadId },
+			});
+		report.removed.push(...(await removeBroken(engine, threadId, survey, survey.stamp)));
+	}
+}
+
+function includes(known: readonly Damage[], one: Damage): boolean {
+	return known.some(({ problem, threadId }) => problem === one.problem && threadId === one.threadId);
+}
+
+/** Answers what it has removed: nothing if somebody else has deleted something meanwhile, so that it has to look again. */
+async function removeBroken(
+	engine: Engine,
+	threadId: string,
+	survey: Survey,
+	stamp: number,
+): Promise<RepairReport["removed"]> {
+	const { storage, blobs, links } = engine;
+	const newStamp = await blobs.nextId();
+	const batch: RemoveBatch = {
+		threadId,
+		stamp,
+		newStamp,
+		writes: survey.brokenWrites,
+		...(await plan(engine, survey)),
+	};
+	const removed = await storage.remove(batch);
+	links.forget(threadId);
+	engine.clearCaches();
+	if (removed === undefined) return [];
+	return [
+		...batch.checkpoints.map(({ ns, id }) => ({ threadId, ns, checkpointId: id })),
+		...batch.writes.map(({ ns, id, taskId }) => ({ threadId, ns, checkpointId: id, taskId })),
+	];
+}
+
+/** What can go now so that the rest reads as before. */
+async function plan(
+	engine: Engine,
+	survey: Survey,
+): Promise<Pick<RemoveBatch, "checkpoints" | "relink" | "deltaBases">> {
+	const { rows, broken, valueless, brokenWrites } = survey;
+	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
+	try {
+		const { relink, deltaBases } = await planRetention(engine, { checkpoints: rows }, kept, brokenWrites);
+		return { checkpoints: [...broken.values()], relink, deltaBases };
+	} catch (error) {
+		if (!(error instanceof CheckpointError) || error.code !== "CORRUPT") throw error;
+		// What could not be read goes first; what others are told by, once it does not disturb any more.
+		const unreadable = [...broken].filter(([key]) => !valueless.has(key)).map(([, key]) => key);
+		const isAll = unreadable.length + brokenWrites.length === 0;
+		return { checkpoints: isAll ? [...broken.values()] : unreadable, relink: [], deltaBases: [] };
+	}
+}

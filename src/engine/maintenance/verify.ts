@@ -1,0 +1,62 @@
+import { CheckpointError } from "../../errors.ts";
+import type { Damage, VerifyReport } from "../../saver/types.ts";
+import { allThreads } from "../../storage/all-threads.ts";
+import type { Engine } from "../engine.ts";
+import type { Pause } from "../pause.ts";
+import { unreachedBlobs } from "./collect.ts";
+import { allFamilies } from "./compact.ts";
+import { type Fault, surveyThread } from "./survey.ts";
+
+/** How far a verification or a repair is. */
+export interface Progress {
+	threads: number;
+	checkpoints: number;
+}
+
+/**
+ * Reads everything that is stored, as it is stored: nothing that is remembered counts.
+ */
+export async function verify(
+	engine: Engine,
+	onProgress: (done: Progress) => void,
+	pause: Pause,
+): Promise<VerifyReport> {
+	engine.clearCaches();
+	const damage: Damage[] = await engine.storage.check().then(
+		(found) => [...found],
+		(error: unknown) => {
+			if (isCorrupt(error)) return [{ problem: error.message }];
+			throw error;
+		},
+	);
+	const done = { threads: 0, checkpoints: 0, writes: 0 };
+	try {
+		for await (const { threadId } of allThreads(engine.storage)) {
+			const { rows, faults, writes } = await surveyThread(engine, threadId, pause);
+			damage.push(...faults.map(describe));
+			done.threads++;
+			done.checkpoints += rows.length;
+			done.writes += writes;
+			onProgress({ threads: done.threads, checkpoints: done.checkpoints });
+		}
+	} catch (error) {
+		// That there are threads which can't be listed was found by the storage itself.
+		if (damage.length === 0 || !isCorrupt(error)) throw error;
+	}
+	const unreachable = damage.length > 0 ? undefined : await countUnreachable(engine);
+	return { ...done, unreachable, damage };
+}
+
+function isCorrupt(error: unknown): error is CheckpointError {
+	return error instanceof CheckpointError && error.code === "CORRUPT";
+}
+
+async function countUnreachable(engine: Engine): Promise<number> {
+	let unreachable = 0;
+	for await (const family of allFamilies(engine)) unreachable += (await unreachedBlobs(engine, family)).length;
+	return unreachable;
+}
+
+export function describe({ threadId, ns, checkpointId, channel, taskId, problem }: Fault): Damage {
+	return { threadId, ns, checkpointId, channel, taskId, problem };
+}

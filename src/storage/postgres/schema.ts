@@ -1,0 +1,165 @@
+import { createHash } from "node:crypto";
+import { CheckpointError, quote } from "../../errors.ts";
+import { codeOf } from "./driver.ts";
+import type { PostgresSession, Query } from "./session.ts";
+import { compile } from "./statement.ts";
+
+/** A name as SQL has it. */
+export function quoteName(name: string): string {
+	return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** The full name of one of our tables, which carry a prefix because the schema may be the application's own. */
+export function tableName(schema: string, table: string): string {
+	return `${quoteName(schema)}.delta_${table}`;
+}
+
+/**
+ * Before so many changes a table has no statistics: those of a table of a few rows make plans that read all of it, and
+ * connections keep such plans while it grows.
+ */
+const SETTLED = "autovacuum_analyze_threshold = 1000, autovacuum_vacuum_threshold = 1000";
+
+/**
+ * Steps from one stored format to the next, in order and never changed once released: the format's version is how
+ * many of them a schema has seen.
+ *
+ * Every key but that of a thread and of a blob begins with the thread's number, so that tables can be partitioned by
+ * it, and those two by what they have. Ids compare by their bytes. Bytes are compressed before they get here, if at all.
+ */
+const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
+	(table) => `
+	CREATE TABLE ${table("thread")} (
+		number bigint NOT NULL,
+		family bigint NOT NULL,
+		stamp bigint NOT NULL,
+		created_at bigint NOT NULL,
+		updated_at bigint NOT NULL,
+		updated_minute bigint NOT NULL,
+		checkpoints bigint NOT NULL,
+		thread_id text COLLATE "C" PRIMARY KEY,
+		head text COLLATE "C"
+	) WITH (fillfactor = 50, ${SETTLED});
+	CREATE INDEX ON ${table("thread")} (number);
+	CREATE INDEX ON ${table("thread")} (family);
+	CREATE INDEX ON ${table("thread")} (updated_minute);
+
+	CREATE TABLE ${table("checkpoint")} (
+		thread bigint NOT NULL,
+		batch bigint NOT NULL,
+		step bigint,
+		puts integer NOT NULL,
+		ns text COLLATE "C" NOT NULL,
+		id text COLLATE "C" NOT NULL,
+		parent text COLLATE "C",
+		run_id text COLLATE "C",
+		source text COLLATE "C",
+		labels jsonb,
+		blobs bigint[],
+		head bytea NOT NULL,
+		PRIMARY KEY (thread, ns, id)
+	) WITH (${SETTLED});
+	ALTER TABLE ${table("checkpoint")} ALTER head SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${table("checkpoint")} (thread, ns, parent) WHERE parent IS NOT NULL;
+	CREATE INDEX ON ${table("checkpoint")} (run_id) WHERE run_id IS NOT NULL;
+
+	CREATE TABLE ${table("blob")} (
+		id bigint PRIMARY KEY,
+		family bigint NOT NULL,
+		base bigint,
+		source bigint,
+		type text COLLATE "C",
+		data bytea NOT NULL
+	) WITH (${SETTLED});
+	ALTER TABLE ${table("blob")} ALTER data SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${table("blob")} (family);
+
+	CREATE TABLE ${table("write")} (
+		thread bigint NOT NULL,
+		batch bigint NOT NULL,
+		idx bigint NOT NULL,
+		actor bigint,
+		blob bigint,
+		generation integer NOT NULL,
+		ns text COLLATE "C" NOT NULL,
+		checkpoint text COLLATE "C" NOT NULL,
+		task text COLLATE "C" NOT NULL,
+		task_path text COLLATE "C",
+		channel text COLLATE "C" NOT NULL,
+		run_id text COLLATE "C",
+		type text COLLATE "C",
+		value bytea,
+		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
+	) WITH (${SETTLED});
+	ALTER TABLE ${table("write")} ALTER value SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${table("write")} (run_id) WHERE run_id IS NOT NULL;
+
+	CREATE TABLE ${table("base")} (
+		thread bigint NOT NULL,
+		ns text COLLATE "C" NOT NULL,
+		checkpoint text COLLATE "C" NOT NULL,
+		channel text COLLATE "C" NOT NULL,
+		data bytea NOT NULL,
+		PRIMARY KEY (thread, ns, checkpoint, channel)
+	) WITH (${SETTLED});
+	ALTER TABLE ${table("base")} ALTER data SET STORAGE EXTERNAL;
+
+	CREATE TABLE ${table("sequence")} (next bigint NOT NULL);
+	INSERT INTO ${table("sequence")} VALUES (1);
+
+	CREATE TABLE ${table("format")} (version integer NOT NULL);
+	INSERT INTO ${table("format")} VALUES (0);
+	`,
+];
+
+/** The stored format that this version of the package writes. */
+const FORMAT_VERSION = MIGRATIONS.length;
+
+/** Brings a schema to the current format, from nothing or from an older one. One that is there is only looked at. */
+export async function migrate(session: PostgresSession, schema: string): Promise<void> {
+	const format = compile(`SELECT version FROM ${tableName(schema, "format")}`);
+	const inspect = async (query: Query) => {
+		const [row] = await query(format);
+		const version = Number(row?.[0] ?? 0);
+		if (version <= FORMAT_VERSION) return version;
+		throw new CheckpointError(
+			"NEWER_FORMAT",
+			`Schema ${quote(schema)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
+		);
+	};
+	const isThere = async (query: Query) => {
+		try {
+			return (await inspect(query)) === FORMAT_VERSION;
+		} catch (error) {
+			// No such table, no such schema.
+			if (codeOf(error) === "42P01" || codeOf(error) === "3F000") return false;
+			throw error;
+		}
+	};
+	if (await session.run(isThere)) return;
+	await session.transact(async (query) => {
+		// Other servers may do the same at this moment: whoever comes second finds it done.
+		await query(LOCK, { key: lockKey(schema) });
+		const [found] = await query(INSPECT, { schema, format: tableName(schema, "format") });
+		const [encoding, hasSchema, hasFormat] = found ?? [];
+		if (encoding !== "UTF8")
+			throw new CheckpointError(
+				"FOREIGN_DATABASE",
+				`The database has encoding ${encoding}, but ids can be any text: use one with encoding UTF8.`,
+			);
+		if (hasSchema === "f") await query(compile(`CREATE SCHEMA ${quoteName(schema)}`));
+		const version = hasFormat === "f" ? 0 : await inspect(query);
+		for (const step of MIGRATIONS.slice(version)) await query(compile(step((table) => tableName(schema, table))));
+		if (version < FORMAT_VERSION)
+			await query(compile(`UPDATE ${tableName(schema, "format")} SET version = ${FORMAT_VERSION}`));
+	});
+}
+
+const LOCK = compile("SELECT pg_advisory_xact_lock($key::bigint)");
+const INSPECT = compile(`SELECT current_setting('server_encoding'),
+	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL`);
+
+/** A number that nobody else is likely to lock. */
+function lockKey(schema: string): string {
+	return createHash("sha256").update(`langgraph-checkpoint-delta ${schema}`).digest().readBigInt64BE().toString();
+}

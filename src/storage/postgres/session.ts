@@ -1,0 +1,185 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { CheckpointError } from "../../errors.ts";
+import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
+import { compile, type Statement, type Values } from "./statement.ts";
+
+/** A row's columns as the server wrote them, in order. */
+export type SqlRow = (string | null | undefined)[];
+/** Runs one statement on the connection that a piece of work holds. */
+export type Query = (statement: Statement, values?: Values) => Promise<SqlRow[]>;
+
+/** Milliseconds before the second try; each further one waits twice as long, up to the most. */
+const FIRST_PAUSE = 4;
+const LONGEST_PAUSE = 250;
+
+const BEGIN = compile("BEGIN");
+const COMMIT = compile("COMMIT");
+const ROLLBACK = compile("ROLLBACK");
+
+export interface SessionOptions {
+	/** How long a call is tried, in milliseconds. */
+	readonly retryTimeout: number;
+	/** Whether statements are prepared once for each connection. */
+	readonly prepare: boolean;
+	/** The pool is the application's, which will also end it. */
+	readonly isShared: boolean;
+}
+
+/**
+ * Statements on the connections of a pool. What ends in an error that may pass is tried again until the time is up:
+ * conflicts, lost connections, a server that restarts or that another one takes over from. No connection is held
+ * between two calls, and nothing is left behind on one.
+ */
+export class PostgresSession {
+	readonly #open: () => PostgresPool;
+	readonly #options: SessionOptions;
+	#pool: PostgresPool | undefined;
+	#isNaming: boolean;
+	#isClosed = false;
+
+	constructor(open: () => PostgresPool, options: SessionOptions) {
+		this.#open = open;
+		this.#options = options;
+		this.#isNaming = options.prepare;
+	}
+
+	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
+	query(statement: Statement, values?: Values): Promise<SqlRow[]> {
+		return this.run((query) => query(statement, values));
+	}
+
+	/**
+	 * Several statements as one transaction.
+	 *
+	 * @param work is told, when it is tried again, what the try before answered whose commit may have come through
+	 */
+	transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
+		let earlier: T | undefined;
+		return this.run((query) =>
+			inTransaction(query, async () => {
+				earlier = await work(query, earlier);
+				return earlier;
+			}),
+		);
+	}
+
+	/** Work that is done on one connection, and again on another if it fails on that one. */
+	async run<T>(work: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+		const end = Date.now() + this.#options.retryTimeout;
+		let reason: unknown;
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return await this.#try(work, attempt > 0, end);
+			} catch (error) {
+				const { isPassing, isAboutNames } = judge(error);
+				if (isAboutNames) this.#isNaming = false;
+				const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** attempt) * (0.5 + Math.random());
+				// Why it was tried again says more than that the time was up.
+				const told = error instanceof CheckpointError && error.code === "BUSY" ? (reason ?? error) : error;
+				if (!isPassing || this.#isClosed || Date.now() + pause >= end) throw translateError(told);
+				reason = error;
+				await sleep(pause);
+			}
+		}
+	}
+
+	async close(): Promise<void> {
+		const pool = this.#pool;
+		this.#isClosed = true;
+		this.#pool = undefined;
+		if (!this.#options.isShared) await pool?.end();
+	}
+
+	async #try<T>(work: (query: Query, isAgain: boolean) => Promise<T>, isAgain: boolean, end: number): Promise<T> {
+		const client = await this.#acquire(end);
+		// A connection that breaks tells its client besides the statement.
+		client.on("error", ignore);
+		let isBroken = false;
+		try {
+			return await work((statement, values) => this.#send(client, statement, values, end), isAgain);
+		} catch (error) {
+			isBroken = judge(error).isBroken;
+			throw error;
+		} finally {
+			client.off("error", ignore);
+			client.release(isBroken);
+		}
+	}
+
+	async #send(client: PostgresClient, { name, text, parameters }: Statement, values: Values = {}, end: number) {
+		const sent = client.query({
+			text,
+			rowMode: "array",
+			types: RAW,
+			...(parameters.length > 0 && { values: parameters.map((parameter) => values[parameter]) }),
+			...(this.#isNaming && parameters.length > 0 && { name }),
+		});
+		const { rows } = await inTime(sent, end, "The server did not answer in time");
+		return rows as SqlRow[];
+	}
+
+	#acquire(end: number): Promise<PostgresClient> {
+		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+		if (this.#pool === undefined) {
+			this.#pool = this.#open();
+			keepQuiet(this.#pool);
+		}
+		const acquired = this.#pool.connect();
+		const giveBack = (client: PostgresClient) => client.release();
+		return inTime(acquired, end, "No connection of the pool was free in time", giveBack);
+	}
+}
+
+/** Wraps work on one connection into a transaction. */
+export async function inTransaction<T>(query: Query, work: () => Promise<T>): Promise<T> {
+	await query(BEGIN);
+	try {
+		const result = await work();
+		await query(COMMIT);
+		return result;
+	} catch (error) {
+		if (!judge(error).isBroken) await query(ROLLBACK);
+		throw error;
+	}
+}
+
+/** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
+const RAW = { getTypeParser: () => (text: string) => text };
+
+/**
+ * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if
+ * nobody listened. The statement that meets them has its own.
+ */
+function keepQuiet(pool: PostgresPool): void {
+	if (pool.listenerCount("error") === 0) pool.on("error", ignore);
+	if (!pool.listeners("connect").includes(keepClientQuiet)) pool.on("connect", keepClientQuiet);
+}
+
+function keepClientQuiet(client: Pick<PostgresClient, "on">): void {
+	client.on("error", ignore);
+}
+
+function ignore(): void {}
+
+/** @param late takes what comes when nobody waits for it any more */
+function inTime<T>(promise: Promise<T>, end: number, message: string, late?: (value: T) => void): Promise<T> {
+	return new Promise((resolve, reject) => {
+		let isLate = false;
+		const timer = setTimeout(() => {
+			isLate = true;
+			reject(new CheckpointError("BUSY", `${message}: try again, or raise \`retryTimeout\`.`));
+		}, end - Date.now());
+		const settle = () => clearTimeout(timer);
+		promise.then(
+			(value) => {
+				settle();
+				if (isLate) late?.(value);
+				else resolve(value);
+			},
+			(error) => {
+				settle();
+				reject(error);
+			},
+		);
+	});
+}

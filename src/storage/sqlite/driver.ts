@@ -1,0 +1,81 @@
+import { createRequire } from "node:module";
+import { CheckpointError, quote } from "../../errors.ts";
+
+/** The part of a better-sqlite3 statement that is used here. */
+export interface SqliteStatement {
+	run(...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint };
+	get(...parameters: unknown[]): unknown;
+	all(...parameters: unknown[]): unknown[];
+	iterate(...parameters: unknown[]): Iterable<unknown>;
+	pluck(): SqliteStatement;
+	safeIntegers(isOn: boolean): SqliteStatement;
+}
+
+/** The part of a better-sqlite3 `Database` that is used here; any 12.x or 13.x fits. */
+export interface SqliteDatabase {
+	readonly name: string;
+	readonly open: boolean;
+	readonly readonly: boolean;
+	readonly inTransaction: boolean;
+	prepare(sql: string): SqliteStatement;
+	exec(sql: string): unknown;
+	pragma(text: string, options?: { simple?: boolean }): unknown;
+	transaction<R>(run: () => R): { (): R; immediate(): R };
+	/** @param progress answers how many pages to copy next */
+	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
+	close(): unknown;
+}
+
+/**
+ * Opens a file with better-sqlite3, which is loaded only now: the package can be installed without it.
+ *
+ * SQLite itself does not wait for other processes, which would stop this one: whoever calls it tries again.
+ */
+export function openDatabase(
+	path: string,
+	options: { readonly?: boolean; fileMustExist?: boolean } = {},
+): SqliteDatabase {
+	try {
+		const Database = createRequire(import.meta.url)("better-sqlite3") as DatabaseConstructor;
+		return new Database(path, { ...options, timeout: 0 });
+	} catch (cause) {
+		// The native part is loaded by the constructor, so that is where an unfinished installation shows.
+		if (cause instanceof TypeError || String((cause as { code?: unknown }).code).startsWith("SQLITE_"))
+			throw new CheckpointError("CANT_OPEN", `Can't open ${quote(path)}: ${(cause as Error).message}.`, { cause });
+		throw new CheckpointError(
+			"MISSING_DRIVER",
+			"SqliteSaver needs better-sqlite3, which is not installed or was not built: run `npm install better-sqlite3`, or `npm rebuild better-sqlite3` if its install script was blocked.",
+			{ cause },
+		);
+	}
+}
+
+type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
+
+/** Whether another connection is in the way, for a moment or for long. */
+export function isBusy(error: unknown): boolean {
+	const code = String((error as { code?: unknown } | undefined)?.code);
+	return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+}
+
+/** The error a user gets for one of SQLite's. */
+export function translateError(error: unknown, name: string): unknown {
+	if (error instanceof CheckpointError || !(error instanceof Error)) return error;
+	const code = (error as { code?: unknown }).code;
+	const fail = (kind: ConstructorParameters<typeof CheckpointError>[0], advice: string) =>
+		new CheckpointError(kind, `${quote(name)}: ${error.message}: ${advice}.`, { cause: error });
+	if (error.message === "The database connection is not open") return fail("CLOSED", "open a new one");
+	if (typeof code !== "string") return fail("STORAGE", "see the cause");
+	if (isBusy(error))
+		return fail("BUSY", "another process held it longer than the busy timeout, try again or raise `busyTimeout`");
+	if (code.startsWith("SQLITE_READONLY"))
+		return fail("READ_ONLY", "the file can't be written to, check its permissions");
+	if (code === "SQLITE_FULL") return fail("DISK_FULL", "nothing was stored, make room and call again");
+	if (code.startsWith("SQLITE_IOERR")) return fail("IO_ERROR", `nothing was stored, SQLite reported ${code}`);
+	if (code.startsWith("SQLITE_CANTOPEN") || code === "SQLITE_PERM" || code.startsWith("SQLITE_AUTH"))
+		return fail("CANT_OPEN", "check that its folder is there, and permissions");
+	if (code === "SQLITE_NOMEM") return fail("OUT_OF_MEMORY", "nothing was stored");
+	if (code === "SQLITE_NOTADB") return fail("FOREIGN_DATABASE", "choose another file");
+	if (code.startsWith("SQLITE_CORRUPT")) return fail("CORRUPT", "the file is damaged, call repair()");
+	return fail("STORAGE", `SQLite reported ${code}`);
+}

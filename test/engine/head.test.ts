@@ -1,0 +1,350 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Encoded } from "../../src/codec/codec.ts";
+import { Encoder } from "../../src/codec/encoder.ts";
+import {
+	type Cell,
+	type Head,
+	packCell,
+	packHead,
+	packList,
+	unpackCell,
+	unpackHead,
+	unpackList,
+} from "../../src/engine/head.ts";
+import { noise } from "../support/byte-samples.ts";
+
+const SEED = 20261116;
+
+/** Names that an object, a pattern or an encoder may take for something else. */
+const NAMES = [
+	"messages",
+	"",
+	" ",
+	"0",
+	"-1",
+	"__proto__",
+	"constructor",
+	"hasOwnProperty",
+	"toString",
+	"toJSON",
+	"length",
+	"branch:to:node",
+	"__pregel_tasks",
+	"a\u0000b",
+	"é",
+	"🧵",
+	"half \uD83D",
+	"x".repeat(70_000),
+];
+
+describe("a head", () => {
+	it("comes back as it was packed", () => {
+		const head = make({
+			manifest: new Map<string, Cell>([
+				["number", 7],
+				["inline", inline(noise(40, 1))],
+				["empty", inline(new Uint8Array(0))],
+			]),
+		});
+		expect(unpackHead(packHead(head))).toEqual(head);
+	});
+
+	it("keeps a time as a number if it is one, and any text as it was", () => {
+		const digits = (length: number, max: number) =>
+			fc.nat({ max }).map((number) => String(number).padStart(length, "0"));
+		const time = fc
+			.tuple(digits(4, 9999), digits(2, 14), digits(2, 33), digits(2, 25), digits(2, 61), digits(2, 61), digits(3, 999))
+			.map(([y, m, d, h, min, s, ms]) => `${y}-${m}-${d}T${h}:${min}:${s}.${ms}Z`);
+		const isTime = (ts: string) => !Number.isNaN(Date.parse(ts)) && new Date(ts).toISOString() === ts;
+		const property = fc.property(fc.oneof(time, fc.string({ minLength: 24, maxLength: 24 })), (ts) => {
+			const [, stored] = unpackList(packHead(make({ ts })));
+			expect(typeof stored).toBe(isTime(ts) && !ts.startsWith("00") ? "number" : "string");
+			expect(unpackHead(packHead(make({ ts }))).ts).toBe(ts);
+		});
+		fc.assert(property, { seed: SEED, numRuns: 3000 });
+	});
+
+	it("without channels, versions or nodes comes back", () => {
+		const head = make({ versions: {}, seen: {}, manifest: new Map() });
+		expect(unpackHead(packHead(head))).toEqual(head);
+	});
+
+	it("keeps the order of its channels, also of those that look like numbers", () => {
+		const manifest = new Map<string, Cell>(["b", "2", "a", "1", "10"].map((name, n) => [name, n]));
+		expect([...unpackHead(packHead(make({ manifest }))).manifest.keys()]).toEqual(["b", "2", "a", "1", "10"]);
+	});
+
+	it.each(NAMES.map((name) => [JSON.stringify(name).slice(0, 30), name]))(
+		"keeps a channel and a node called %s",
+		(_, name) => {
+			const versions = own<string | number>([
+				[name, 3],
+				["other", "00000000000000000000000000000004.5"],
+			]);
+			const seen = own([
+				[name, versions],
+				["node", own<string | number>([[name, 1]])],
+			]);
+			const manifest = new Map<string, Cell>([
+				[name, 5],
+				["other", inline(noise(3, 1))],
+			]);
+			const found = unpackHead(packHead(make({ versions, seen, manifest })));
+			expect(Object.entries(found.versions)).toEqual(Object.entries(versions));
+			expect(Object.hasOwn(found.versions, name)).toBe(true);
+			expect(Object.getPrototypeOf(found.versions)).toBe(Object.prototype);
+			expect(Object.entries(found.seen).map(([node, at]) => [node, Object.entries(at)])).toEqual([
+				...Object.entries(seen).map(([node, at]) => [node, Object.entries(at)]),
+			]);
+			expect([...found.manifest]).toEqual([...manifest]);
+		},
+	);
+
+	it("keeps the tag that a custom serializer gave", () => {
+		for (const type of ["json", "", "bjson", "__proto__", "🧵", "x".repeat(300)]) {
+			const cell: Cell = { type, bytes: noise(10, 1) };
+			const found = unpackHead(packHead(make({ metadata: cell, manifest: new Map([["channel", cell]]) })));
+			expect(found.metadata).toEqual(cell);
+			expect(found.manifest.get("channel")).toEqual(cell);
+		}
+	});
+
+	it("keeps how it came to be", () => {
+		for (const again of [[], [9], [9, 2 ** 40]])
+			for (const absorbed of [true, false]) {
+				const resumedAt = again.length > 0 ? { log: 3, other: "v" } : undefined;
+				const origin = { actor: 7, absorbed, copyOf: absorbed ? undefined : "original", again, resumedAt };
+				expect(unpackHead(packHead(make({ origin }))).origin).toEqual(origin);
+			}
+		expect(unpackHead(packHead(make())).origin).toBe(undefined);
+	});
+
+	it("names blobs of any number", () => {
+		for (const id of [0, 1, 127, 128, 65_536, 2 ** 31, 2 ** 32, 2 ** 40, Number.MAX_SAFE_INTEGER])
+			expect(unpackHead(packHead(make({ manifest: new Map([["channel", id]]) }))).manifest.get("channel")).toBe(id);
+	});
+
+	it("packs to the same bytes whatever class its bytes came in, and when it is packed again", () => {
+		const manifest = (bytes: Uint8Array) =>
+			new Map<string, Cell>([
+				["inline", inline(bytes)],
+				["tagged", { type: "json", bytes }],
+				["again", inline(bytes.slice())],
+			]);
+		const packed = packHead(make({ manifest: manifest(noise(50, 1)) }));
+		const fromBuffer = packHead(make({ manifest: manifest(Buffer.from(noise(50, 1))) }));
+		expect(unpackHead(fromBuffer)).toEqual(unpackHead(packed));
+		expect(fromBuffer).toEqual(packed);
+		expect(packHead(unpackHead(packed))).toEqual(packed);
+		expect(packHead(unpackHead(Buffer.from(packed)))).toEqual(packed);
+	});
+
+	it("can name the very same bytes twice", () => {
+		const cell = inline(noise(30, 1));
+		const head = make({
+			metadata: cell,
+			manifest: new Map([
+				["a", cell],
+				["b", cell],
+			]),
+		});
+		expect(unpackHead(packHead(head))).toEqual(head);
+	});
+
+	it("that is unpacked does not hang on the bytes it came from", () => {
+		const head = make({ manifest: new Map([["channel", inline(noise(40, 1))]]) });
+		const packed = packHead(head);
+		const found = unpackHead(packed);
+		packed.fill(0);
+		expect(found).toEqual(head);
+	});
+
+	it("comes back whatever is in it", () => {
+		fc.assert(
+			fc.property(heads, (head) => {
+				expect(unpackHead(packHead(head))).toEqual(head);
+			}),
+			{ seed: SEED, numRuns: 300 },
+		);
+	});
+
+	it("is the list that the codec would write, byte by byte", () => {
+		const encoder = new Encoder();
+		fc.assert(
+			fc.property(heads, ({ v, ts, versions, seen, metadata, origin, manifest }) => {
+				const made = origin && [
+					origin.actor,
+					origin.absorbed,
+					origin.copyOf ?? null,
+					origin.resumedAt ?? null,
+					...origin.again,
+				];
+				const cells = [...manifest].flatMap(([channel, cell]) => [channel, packCell(cell)]);
+				const packed = packHead({ v, ts, versions, seen, metadata, origin, manifest });
+				const [, time] = unpackList(packed);
+				expect(packed).toEqual(encoder.encode([v, time, versions, seen, packCell(metadata), made ?? null, ...cells]));
+			}),
+			{ seed: SEED, numRuns: 300 },
+		);
+	});
+
+	it("keeps versions that are neither numbers nor text", () => {
+		const versions = { none: null, maybe: undefined, both: [1, { a: 2n }] } as unknown as Head["versions"];
+		expect(unpackHead(packHead(make({ versions })))).toEqual(make({ versions }));
+		const circular: unknown[] = [];
+		circular.push(circular);
+		expect(codeOf(() => packHead(make({ versions: { circular } as never })))).toBe("UNSERIALIZABLE");
+	});
+
+	it("packs the same twice", () => {
+		fc.assert(
+			fc.property(heads, (head) => {
+				expect(packHead(head)).toEqual(packHead({ ...head }));
+			}),
+			{ seed: SEED, numRuns: 100 },
+		);
+	});
+});
+
+describe("stored bytes that are no head", () => {
+	const packed = packHead(
+		make({
+			manifest: new Map<string, Cell>([
+				["channel", 5],
+				["other", inline(noise(20, 1))],
+			]),
+		}),
+	);
+
+	it("are refused as corrupt, wherever they are cut off", () => {
+		const whole = [...unpackHead(packed).manifest];
+		for (let length = 0; length < packed.length; length++) {
+			let found: Head | undefined;
+			const code = codeOf(() => {
+				found = unpackHead(packed.subarray(0, length));
+			});
+			// A list has no length of its own: cut between two channels, it is a head with fewer of them.
+			if (found === undefined) expect(code).toBe("CORRUPT");
+			else expect([...found.manifest]).toEqual(whole.slice(0, found.manifest.size));
+		}
+	});
+
+	it("are refused as corrupt if they are another value", () => {
+		const encoder = new Encoder();
+		for (const value of [
+			undefined,
+			null,
+			1,
+			"text",
+			{},
+			{ v: 1 },
+			[],
+			[1],
+			[4, "ts", {}, {}, "metadata"],
+			[4, "ts", {}, {}, new Uint8Array(1), null, "a"],
+		])
+			expect(
+				codeOf(() => unpackHead(encoder.encode(value))),
+				JSON.stringify(value),
+			).toBe("CORRUPT");
+	});
+
+	it("are refused as corrupt if a cell is not a place", () => {
+		for (const cell of [undefined, null, "text", {}, [], ["json"], [1, new Uint8Array(1)], ["json", "text"], true])
+			expect(
+				codeOf(() => unpackCell(cell)),
+				JSON.stringify(cell),
+			).toBe("CORRUPT");
+	});
+
+	it("whatever they are, are read or refused as corrupt", () => {
+		fc.assert(
+			fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+				expect([undefined, "CORRUPT"]).toContain(codeOf(() => unpackHead(bytes)));
+			}),
+			{ seed: SEED, numRuns: 1_500 },
+		);
+	});
+});
+
+describe("a cell and a list", () => {
+	it("come back as they were packed", () => {
+		const cells: Cell[] = [0, 5, inline(noise(10, 1)), { type: "json", bytes: new Uint8Array(0) }];
+		for (const cell of cells) expect(unpackCell(packCell(cell))).toEqual(cell);
+		expect(
+			unpackList(packList(["task", ...cells.map(packCell)]))
+				.slice(1)
+				.map(unpackCell),
+		).toEqual(cells);
+		expect(unpackList(packList([]))).toEqual([]);
+	});
+});
+
+const name = fc.oneof(
+	fc.string({ maxLength: 20 }),
+	fc.string({ unit: "binary", maxLength: 5 }),
+	fc.constantFrom(...NAMES.slice(0, 17)),
+);
+const version = fc.oneof(fc.maxSafeNat(), fc.string({ maxLength: 40 }), fc.double({ noNaN: true }));
+const versions = fc.array(fc.tuple(name, version), { maxLength: 6 }).map(own);
+const encoded = fc.record({
+	type: fc.option(fc.string({ maxLength: 8 }), { nil: undefined }),
+	bytes: fc.uint8Array({ maxLength: 100 }),
+});
+const heads: fc.Arbitrary<Head> = fc.record({
+	v: fc.nat(10),
+	ts: fc.string(),
+	versions,
+	seen: fc.array(fc.tuple(name, versions), { maxLength: 4 }).map(own),
+	metadata: encoded,
+	origin: fc.option(
+		fc.record({
+			actor: fc.option(fc.maxSafeNat(), { nil: undefined }),
+			absorbed: fc.boolean(),
+			copyOf: fc.option(fc.string(), { nil: undefined }),
+			again: fc.array(fc.maxSafeNat(), { maxLength: 3 }),
+			resumedAt: fc.option(versions, { nil: undefined }),
+		}),
+		{
+			nil: undefined,
+		},
+	),
+	manifest: fc
+		.array(fc.tuple(name, fc.oneof(fc.maxSafeNat(), encoded)), { maxLength: 6 })
+		.map((cells) => new Map<string, Cell>(cells)),
+});
+
+function make(parts: Partial<Head> = {}): Head {
+	const versions = { messages: 3, "branch:to:agent": "00000000000000000000000000000002.0" };
+	const metadata = inline(new TextEncoder().encode('{"source":"loop"}'));
+	const seen = { agent: { messages: 2 }, __input__: {} };
+	return {
+		v: 4,
+		ts: "2026-11-16T00:00:00.000Z",
+		versions,
+		seen,
+		metadata,
+		origin: undefined,
+		manifest: new Map(),
+		...parts,
+	};
+}
+
+function inline(bytes: Uint8Array): Encoded {
+	return { type: undefined, bytes };
+}
+
+/** An object of these entries, also one called `__proto__`. */
+function own<T>(entries: [string, T][]): Record<string, T> {
+	return Object.fromEntries(entries);
+}
+
+function codeOf(call: () => unknown): unknown {
+	try {
+		call();
+		return undefined;
+	} catch (error) {
+		return (error as { code?: unknown }).code ?? error;
+	}
+}

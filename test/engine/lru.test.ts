@@ -1,0 +1,219 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Budget, Lru } from "../../src/lru.ts";
+
+describe("Lru", () => {
+	it("answers what it was given", () => {
+		const lru = new Lru<string, number>(10);
+		lru.set("a", 1, 3);
+		expect(lru.get("a")).toBe(1);
+		expect(lru.get("b")).toBe(undefined);
+		expect(lru.weight).toBe(3);
+	});
+
+	it("forgets what was set longest ago", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.set("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["b", "c", "d"]);
+	});
+
+	it("keeps what was got since", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.get("a");
+		lru.set("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["a", "c", "d"]);
+	});
+
+	it("keeps what was set again since", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.set("a", "new", 1);
+		lru.set("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["new", "c", "d"]);
+	});
+
+	it("forgets what was replaced since as if it had not been", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.replace("a", "new", 1);
+		expect(held(lru, "abc")).toEqual(["new", "b", "c"]);
+		lru.replace("a", "newer", 1);
+		lru.set("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["b", "c", "d"]);
+	});
+
+	it("weighs what was replaced, and forgets as many as it must for it", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.replace("c", "new", 2);
+		expect([held(lru, "abc"), lru.weight]).toEqual([["b", "new"], 3]);
+		lru.replace("c", "light", 1);
+		expect(lru.weight).toBe(2);
+		lru.replace("d", "d", 1);
+		expect(held(lru, "abcd")).toEqual(["b", "light", "d"]);
+		lru.replace("b", "too heavy", 4);
+		expect([held(lru, "abcd"), lru.weight]).toEqual([["light", "d"], 2]);
+	});
+
+	it("tells what it shares its limit with when something is replaced", () => {
+		const budget = new Budget(5);
+		const [first, second] = [new Lru<string, string>(budget), new Lru<string, string>(budget)];
+		first.set("a", "a", 2);
+		second.set("b", "b", 2);
+		second.replace("b", "new", 4);
+		expect([held(first, "a"), held(second, "b")]).toEqual([["a"], []]);
+		second.set("c", "c", 3);
+		expect([held(first, "a"), held(second, "c")]).toEqual([["a"], ["c"]]);
+	});
+
+	it("forgets as many as it must for a heavy one", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.set("d", "d", 2);
+		expect(held(lru, "abcd")).toEqual(["c", "d"]);
+		lru.set("e", "e", 3);
+		expect(held(lru, "abcde")).toEqual(["e"]);
+	});
+
+	it("does not take what is heavier than its limit, and lets nothing else go for it", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.set("d", "d", 4);
+		expect(held(lru, "abcd")).toEqual(["a", "b", "c"]);
+	});
+
+	it("forgets the older value of a key whose new one is too heavy", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.set("b", "new", 4);
+		expect(held(lru, "abc")).toEqual(["a", "c"]);
+		expect(lru.weight).toBe(2);
+	});
+
+	it("counts the weight of a key that is set again once", () => {
+		const lru = new Lru<string, number>(10);
+		for (let n = 0; n < 100; n++) lru.set("a", n, 1 + (n % 5));
+		expect(lru.weight).toBe(5);
+		expect(lru.get("a")).toBe(99);
+	});
+
+	it("weighs nothing after delete and clear", () => {
+		const lru = filled(["a", "b", "c"]);
+		lru.delete("b");
+		lru.delete("b");
+		lru.delete("never there");
+		expect(lru.weight).toBe(2);
+		lru.clear();
+		expect(lru.weight).toBe(0);
+		expect(held(lru, "abc")).toEqual([]);
+		lru.set("d", "d", 3);
+		expect(held(lru, "d")).toEqual(["d"]);
+	});
+
+	it("with a limit of zero holds nothing that weighs anything", () => {
+		const lru = new Lru<string, string>(0);
+		lru.set("a", "a", 1);
+		expect(lru.get("a")).toBe(undefined);
+		expect(lru.weight).toBe(0);
+	});
+
+	it("is, after any calls, what a list with the newest last would be", () => {
+		const call = fc.record({
+			do: fc.constantFrom("get", "set", "replace", "delete", "clear"),
+			key: fc.nat(6),
+			weight: fc.nat(6),
+		});
+		const calls = fc.array(fc.oneof({ weight: 9, arbitrary: call.filter((one) => one.do !== "clear") }, call), {
+			maxLength: 80,
+		});
+		fc.assert(
+			fc.property(fc.nat(15), calls, (limit, steps) => {
+				const lru = new Lru<number, string>(limit);
+				let model: { key: number; value: string; weight: number }[] = [];
+				for (const [n, { do: kind, key, weight }] of steps.entries()) {
+					const known = model.find((entry) => entry.key === key);
+					const others = model.filter((entry) => entry !== known);
+					if (kind === "get") {
+						expect(lru.get(key)).toBe(known?.value);
+						if (known !== undefined) model = [...others, known];
+					} else if (kind === "set") {
+						lru.set(key, `${n}`, weight);
+						model = weight > limit ? others : [...others, { key, value: `${n}`, weight }];
+						while (total(model) > limit) model.shift();
+					} else if (kind === "replace") {
+						lru.replace(key, `${n}`, weight);
+						const entry = { key, value: `${n}`, weight };
+						if (weight > limit) model = others;
+						else model = known === undefined ? [...others, entry] : model.map((one) => (one === known ? entry : one));
+						while (total(model) > limit) model.shift();
+					} else if (kind === "delete") {
+						lru.delete(key);
+						model = others;
+					} else {
+						lru.clear();
+						model = [];
+					}
+					expect(lru.weight).toBe(total(model));
+				}
+				for (const { key, value } of model) expect(lru.get(key)).toBe(value);
+			}),
+			{ seed: 20261116, numRuns: 500 },
+		);
+	});
+});
+
+describe("Lrus that share a budget", () => {
+	function share(limit: number, count: number): Lru<number, string>[] {
+		const budget = new Budget(limit);
+		return Array.from({ length: count }, () => new Lru<number, string>(budget));
+	}
+
+	it("take all of it, whichever needs it", () => {
+		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
+		for (let n = 0; n < 20; n++) one.set(n, "one", 1);
+		expect([one.weight, other.weight]).toEqual([10, 0]);
+		one.clear();
+		for (let n = 0; n < 20; n++) other.set(n, "other", 1);
+		expect([one.weight, other.weight]).toEqual([0, 10]);
+	});
+
+	it("take from the heaviest what another needs, and there what was used longest ago", () => {
+		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
+		for (let n = 0; n < 10; n++) one.set(n, "one", 1);
+		for (let n = 0; n < 3; n++) other.set(n, "other", 1);
+		expect([0, 1, 2, 3].map((n) => one.get(n))).toEqual([undefined, undefined, undefined, "one"]);
+		expect([0, 1, 2].map((n) => other.get(n))).toEqual(["other", "other", "other"]);
+	});
+
+	it("never weigh more than it together, after any calls", () => {
+		const call = fc.record({
+			map: fc.nat(2),
+			do: fc.constantFrom("get", "set", "set", "set", "replace", "replace", "delete", "clear"),
+			key: fc.nat(6),
+			weight: fc.nat(12),
+		});
+		fc.assert(
+			fc.property(fc.nat(15), fc.array(call, { maxLength: 80 }), (limit, steps) => {
+				const maps = share(limit, 3);
+				for (const { map, do: kind, key, weight } of steps) {
+					const lru = maps[map] as Lru<number, string>;
+					if (kind === "set" || kind === "replace") lru[kind](key, "value", weight);
+					else if (kind === "clear") lru.clear();
+					else lru[kind as "get" | "delete"](key);
+					expect(total(maps)).toBeLessThanOrEqual(limit);
+				}
+			}),
+			{ seed: 20261117, numRuns: 500 },
+		);
+	});
+});
+
+/** Full, with a weight of one each. */
+function filled(keys: readonly string[]): Lru<string, string> {
+	const lru = new Lru<string, string>(keys.length);
+	for (const key of keys) lru.set(key, key, 1);
+	return lru;
+}
+
+/** The values of these keys that are there. */
+function held(lru: Lru<string, string>, keys: string): string[] {
+	return [...keys].map((key) => lru.get(key)).filter((value) => value !== undefined);
+}
+
+function total(entries: readonly { weight: number }[]): number {
+	return entries.reduce((sum, { weight }) => sum + weight, 0);
+}

@@ -1,0 +1,55 @@
+import { type BaseCheckpointSaver, MemorySaver as OfficialMemorySaver } from "@langchain/langgraph-checkpoint";
+import { MemorySaver } from "../../src/index.ts";
+import { PostgresSaver } from "../../src/postgres.ts";
+import { SqliteSaver } from "../../src/sqlite.ts";
+import { core } from "../support/core.ts";
+import { deltaStories, tellStory } from "../support/delta-stories.ts";
+import { emptySchema } from "../support/postgres.ts";
+
+type Closing = BaseCheckpointSaver & { close(): Promise<void> };
+
+const encryption = { key: new Uint8Array(32).fill(1) };
+
+const savers: [string, (use: (saver: Closing) => Promise<void>) => Promise<void>][] = [
+	["MemorySaver", (use) => use(new MemorySaver())],
+	["SqliteSaver", (use) => use(new SqliteSaver(":memory:"))],
+	["SqliteSaver with encryption", (use) => use(new SqliteSaver(":memory:", { encryption }))],
+	[
+		"PostgresSaver",
+		async (use) => {
+			const { pool, schema, leave } = await emptySchema();
+			await use(new PostgresSaver(pool, { schema }));
+			await leave();
+		},
+	],
+	[
+		"PostgresSaver with encryption",
+		async (use) => {
+			const { pool, schema, leave } = await emptySchema();
+			await use(new PostgresSaver(pool, { schema, encryption }));
+			await leave();
+		},
+	],
+];
+
+describe.each(savers)("on %s a delta channel has what a reducer beside it has, in order, after", (_, withSaver) => {
+	for (const story of deltaStories)
+		for (const durability of ["sync", "async", "exit"] as const) {
+			const { impossible } = story;
+			const isImpossible = impossible?.core === core && impossible.durabilities.includes(durability);
+			it(`${isImpossible ? `(not quite: ${impossible.reason}) ` : ""}${story.name} (${durability})`, () =>
+				withSaver(async (saver) => {
+					const differences = await tellStory(story, saver, durability);
+					if (isImpossible) expect(differences).not.toEqual([]);
+					else expect(differences).toEqual([]);
+					await saver.close();
+				}));
+		}
+});
+
+it("tells a saver that orders writes by task id alone, as LangGraph 1.4 did", async () => {
+	const found = await Promise.all(
+		deltaStories.map(async (story) => (await tellStory(story, new OfficialMemorySaver(), "sync")).length > 0),
+	);
+	expect(found.filter(Boolean).length).toBeGreaterThan(3);
+});
