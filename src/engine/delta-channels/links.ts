@@ -1,7 +1,5 @@
 import { type Budget, Lru } from "../../lru.ts";
 import { compareIds } from "../../storage/compare-ids.ts";
-import { type KeptBytes, keepBytes, readBytes } from "../../storage/memory/kept-bytes.ts";
-import type { WriteRow } from "../../storage/storage.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
 /** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */
@@ -10,72 +8,20 @@ export interface Place {
 	readonly newerId: string | undefined;
 }
 
-/** A past write as it is remembered. */
-export class KeptPast {
-	readonly #taskId: string;
-	readonly #type: string | undefined;
-	readonly #value: number | KeptBytes;
-
-	constructor({ taskId, type, value }: WriteRow) {
-		this.#taskId = taskId;
-		this.#type = type;
-		this.#value = typeof value === "number" ? value : keepBytes(value);
-	}
-
-	get bytes(): number {
-		return typeof this.#value === "number" ? 0 : this.#value.length;
-	}
-
-	read(): PastWrite {
-		const value = this.#value;
-		return {
-			taskId: this.#taskId,
-			cell: typeof value === "number" ? value : { type: this.#type, bytes: readBytes(value) },
-		};
-	}
-}
-
-/** What a link says. */
-export interface LinkContent {
+/** One checkpoint's part in the history of a channel, for one of its children. */
+export interface Link extends Place {
 	/** Its own writes, and those at its parent that made it, oldest first. */
-	readonly own: readonly KeptPast[];
-	readonly before: readonly KeptPast[];
+	readonly own: readonly PastWrite[];
+	readonly before: readonly PastWrite[];
 	/** What is known of all that came earlier, if the history ends here. */
 	readonly start: RawHistory | undefined;
-	/** Where it goes on otherwise. */
+	/** Where it continues otherwise. */
 	readonly next: Place | undefined;
-}
-
-/** One checkpoint's part in the history of a channel, for one of its children. There may be very many. */
-export class Link implements Place, LinkContent {
-	readonly id: string;
-	readonly newerId: string | undefined;
-	readonly own: readonly KeptPast[];
-	readonly before: readonly KeptPast[];
-	readonly start: RawHistory | undefined;
-	readonly #nextId: string | undefined;
-	readonly #nextNewerId: string | undefined;
-	/** The link where it goes on, as it was found before. */
+	/** The link where it continues, as it was found before. */
 	nextLink: Link | undefined;
 	/** Whether something changed at a checkpoint that it was made from. */
-	isOutdated = false;
-
-	constructor({ id, newerId }: Place, { own, before, start, next }: LinkContent) {
-		this.id = id;
-		this.newerId = newerId;
-		this.own = own.length === 0 ? NO_WRITES : own;
-		this.before = before.length === 0 ? NO_WRITES : before;
-		this.start = start;
-		this.#nextId = next?.id;
-		this.#nextNewerId = next?.newerId;
-	}
-
-	get next(): Place | undefined {
-		return this.#nextId === undefined ? undefined : { id: this.#nextId, newerId: this.#nextNewerId };
-	}
+	isOutdated: boolean;
 }
-
-const NO_WRITES: readonly KeptPast[] = [];
 
 /** What a link without any writes takes in memory, about. */
 const LINK_BYTES = 250;
@@ -104,7 +50,7 @@ export class LinkCache {
 	/**
 	 * What is remembered of a thread and still holds, to be filled further: it is told of changes from now on.
 	 *
-	 * @param epoch the storage's, see `Storage.getEpoch`
+	 * @param epoch the storage's, see `PathReading.epoch`
 	 */
 	open(threadId: string, epoch: number): ThreadLinks {
 		const known = this.#threads.get(threadId);
@@ -161,7 +107,8 @@ export class ThreadLinks {
 		const channels = getOrAdd(this.#channels, ns, () => new Map<string, ChannelLinks>());
 		getOrAdd(channels, channel, () => new ChannelLinks()).add(link, dependsOn);
 		this.bytes += LINK_BYTES;
-		for (const { bytes } of [...link.own, ...link.before]) this.bytes += bytes;
+		for (const { cell } of [...link.own, ...link.before])
+			this.bytes += typeof cell === "number" ? 0 : cell.bytes.length;
 	}
 
 	change(ns: string, ids: readonly (string | undefined)[], orphanAt: string | undefined): void {
