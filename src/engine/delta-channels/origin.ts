@@ -23,11 +23,17 @@ export function hasDeltaChannel(
 	values: Readonly<Record<string, unknown>>,
 ): boolean {
 	for (const channel in versions) if (!Object.hasOwn(values, channel) && !isInternal(channel)) return true;
-	for (const channel in values) {
-		const value = values[channel];
-		if (typeof value === "object" && isDeltaSnapshot(value)) return true;
-	}
+	for (const channel in values) if (isSnapshot(values[channel])) return true;
 	return false;
+}
+
+function isSnapshot(value: unknown): boolean {
+	try {
+		return typeof value === "object" && isDeltaSnapshot(value);
+	} catch {
+		// A value that can't be looked at is refused when it is encoded.
+		return false;
+	}
 }
 
 /** What is known only now of how a checkpoint came to be. `base` is its parent's head, or its own if it is put again. */
