@@ -1,10 +1,10 @@
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
-import { Budget, Lru } from "../lru.ts";
+import { Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, Scan, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
-import { LinkCache } from "./delta-channels/links.ts";
+import { LinkCache, type ThreadLinks } from "./delta-channels/links.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
@@ -58,15 +58,15 @@ export class Engine {
 	readonly links: LinkCache;
 	/** Of the calls that store what one task wrote. */
 	readonly taskTurns = new Turns();
-	readonly #lastSeen: Lru<string, LastSeen>;
+	/** Values of blobs by their number, links by thread, and what was seen last by namespace. */
+	readonly #cache: Lru<number | string, unknown>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
 		this.codec = codec;
-		const budget = new Budget(cacheBytes);
-		this.blobs = new Blobs(storage, budget);
-		this.links = new LinkCache(budget);
-		this.#lastSeen = new Lru(budget);
+		this.#cache = new Lru(cacheBytes);
+		this.blobs = new Blobs(storage, this.#cache as Lru<number, Blob>);
+		this.links = new LinkCache(this.#cache as Lru<string, ThreadLinks>);
 	}
 
 	/** Encodes values. All of them are looked at before this returns; the promise only delays the bytes. */
@@ -115,7 +115,7 @@ export class Engine {
 
 	/** A checkpoint, if it is the last one that was seen of its namespace. */
 	peekView(key: CheckpointKey): View | undefined {
-		const view = this.#lastSeen.get(placeOf(key))?.view;
+		const view = this.#lastSeen(key)?.view;
 		return view?.id === key.id ? view : undefined;
 	}
 
@@ -130,20 +130,19 @@ export class Engine {
 	 * @param bytes size of the row that the view was parsed from
 	 */
 	rememberView(key: CheckpointKey, view: View, bytes: number): void {
-		const place = placeOf(key);
-		const known = this.#lastSeen.peek(place);
+		const known = this.#lastSeen(key);
 		// What was written at it stays known.
 		const written = known?.view?.id === view.id ? known.written : NOTHING_WRITTEN;
-		this.#keep(place, view, written, bytes + VIEW_BYTES);
+		this.#keep(key, view, written, bytes + VIEW_BYTES);
 	}
 
 	/** Keeps that a namespace had no checkpoint, so that a first put need not look again. */
 	rememberEmpty(threadId: string, ns: string): void {
-		this.#keep(placeOf({ threadId, ns }), undefined, NOTHING_WRITTEN, VIEW_BYTES);
+		this.#keep({ threadId, ns }, undefined, NOTHING_WRITTEN, VIEW_BYTES);
 	}
 
 	isKnownEmpty(key: CheckpointKey): boolean {
-		const known = this.#lastSeen.get(placeOf(key));
+		const known = this.#lastSeen(key);
 		return known !== undefined && known.view === undefined;
 	}
 
@@ -153,39 +152,43 @@ export class Engine {
 		blobs: readonly (MadeBlob & { readonly channel: string })[],
 		stamp: number,
 	): void {
-		const known = this.#lastSeen.peek(placeOf(key));
+		const known = this.#lastSeen(key);
 		if (blobs.length === 0 || known?.view?.id !== key.id) return;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob, stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
-		this.#keep(placeOf(key), known.view, [...known.written, ...added], weight);
+		this.#keep(key, known.view, [...known.written, ...added], weight);
 	}
 
 	/** Blobs of pending writes at a checkpoint that were stored while the thread had this stamp, so that they are there. */
 	writtenAt(key: CheckpointKey, stamp: number): readonly WrittenBlob[] {
-		const known = this.#lastSeen.get(placeOf(key));
+		const known = this.#lastSeen(key);
 		return known?.view?.id === key.id ? known.written.filter((one) => one.stamp === stamp) : NOTHING_WRITTEN;
 	}
 
 	/** Blobs that the last checkpoint of a namespace names and whose values are cached. */
 	knownBlobs(threadId: string, ns: string): number[] {
-		const view = this.#lastSeen.get(placeOf({ threadId, ns }))?.view;
+		const view = this.#lastSeen({ threadId, ns })?.view;
 		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
 	}
 
 	/** Forgets everything that was read. */
 	clearCaches(): void {
-		this.#lastSeen.clear();
-		this.links.clear();
-		this.blobs.clear();
+		this.#cache.clear();
 	}
 
-	#keep(place: string, view: View | undefined, written: readonly WrittenBlob[], weight: number): void {
-		this.#lastSeen.set(place, { view, written, weight }, weight);
+	#lastSeen(place: Namespace): LastSeen | undefined {
+		return this.#cache.get(namespaceKey(place)) as LastSeen | undefined;
+	}
+
+	#keep(place: Namespace, view: View | undefined, written: readonly WrittenBlob[], weight: number): void {
+		this.#cache.set(namespaceKey(place), { view, written, weight } satisfies LastSeen, weight);
 	}
 }
 
+type Namespace = Omit<CheckpointKey, "id">;
+
 /** Unique for a namespace: the length keeps the parts apart. */
-function placeOf({ threadId, ns }: Omit<CheckpointKey, "id">): string {
+function namespaceKey({ threadId, ns }: Namespace): string {
 	return `${threadId.length}:${threadId}${ns}`;
 }
 

@@ -1,6 +1,6 @@
 import type { Encoded } from "../../codec/codec.ts";
 import { CheckpointError } from "../../errors.ts";
-import { type Budget, Lru } from "../../lru.ts";
+import type { Lru } from "../../lru.ts";
 import type { BlobRow, Storage } from "../../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
 import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.ts";
@@ -32,9 +32,9 @@ export class Blobs {
 	#nextId = 0;
 	#lastId = -1;
 
-	constructor(storage: Storage, budget: Budget) {
+	constructor(storage: Storage, recent: Lru<number, Blob>) {
 		this.#storage = storage;
-		this.#recent = new Lru(budget);
+		this.#recent = recent;
 	}
 
 	/** A number that nothing else has. */
@@ -187,9 +187,5 @@ export class Blobs {
 
 	forget(id: number): void {
 		this.#recent.delete(id);
-	}
-
-	clear(): void {
-		this.#recent.clear();
 	}
 }

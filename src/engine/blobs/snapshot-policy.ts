@@ -3,7 +3,7 @@
  * figure means shorter chains, quicker reads and more whole copies. With this one a chat whose messages have some 400
  * bytes is stored whole whenever it is four times as long, so that its share of whole copies is the same at any length.
  */
-const PATCH_ROW_COST = 64;
+export const PATCH_ROW_COST = 64;
 /** What the blob that a patch would build on costs to read. */
 export interface ChainCost {
 	/** Bytes and rows of the patches since the last whole blob, with what each row costs. */
