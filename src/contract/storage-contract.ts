@@ -4,7 +4,6 @@ import { atomicRules } from "./storage/atomic.ts";
 import { blobRules } from "./storage/blobs.ts";
 import { closingRules } from "./storage/closing.ts";
 import { copyRules } from "./storage/copy.ts";
-import { familyRules } from "./storage/families.ts";
 import { guardRules } from "./storage/guard.ts";
 import { idRules } from "./storage/ids.ts";
 import { pathRules } from "./storage/paths.ts";
@@ -17,9 +16,7 @@ import { scanRules } from "./storage/scan.ts";
 import { stampRules } from "./storage/stamps.ts";
 import { StorageScene } from "./storage/storage-scene.ts";
 import { storyRules } from "./storage/stories.ts";
-import { strangeTextRules } from "./storage/strange-text.ts";
 import { threadRules } from "./storage/threads.ts";
-import { totalRules } from "./storage/totals.ts";
 import { valueRules } from "./storage/values.ts";
 import { writeRules } from "./storage/writes.ts";
 import type { Skip, TestApi } from "./types.ts";
@@ -59,19 +56,16 @@ const TOPICS: Record<string, (test: StorageTest) => void> = {
 	stamps: stampRules,
 	"the guard": guardRules,
 	atomicity: atomicRules,
-	"getLatest and scan": scanRules,
-	read: readRules,
-	"getPath and getChildren": pathRules,
+	"read of a scan": scanRules,
+	"read and readThread": readRules,
+	readPath: pathRules,
 	findRuns: runRules,
-	blobs: blobRules,
-	families: familyRules,
+	"blobs and families": blobRules,
 	remove: removeRules,
 	copy: copyRules,
 	replaceBytes: replaceRules,
-	threads: threadRules,
-	totals: totalRules,
-	values: valueRules,
-	"strange text": strangeTextRules,
+	"threads and totals": threadRules,
+	"values and text": valueRules,
 	"random stories": storyRules,
 	"clear, close and reopen": closingRules,
 };

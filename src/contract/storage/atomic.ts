@@ -3,8 +3,9 @@ import { assertRejects } from "../asserts.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
-import { plainBlob } from "./plain.ts";
-import { blob, bytes, deltaBase, key, row, write } from "./storage-scene.ts";
+import { assertBlobs } from "./plain.ts";
+import { findRow, scanRows, threadWrites, writesAt } from "./reads.ts";
+import { blob, blobWrite, bytes, COPY_ALL, deltaBase, key, NO_REMOVAL, row, write } from "./storage-scene.ts";
 
 /** All of a batch is stored or nothing, and what is stored is seen. */
 export function atomicRules(test: StorageTest): void {
@@ -15,10 +16,7 @@ export function atomicRules(test: StorageTest): void {
 		const before = await readAll(storage);
 		const batch = {
 			checkpoint: row("b"),
-			writes: [
-				write("a", "task", -1, { value: bytes("new"), conflict: "replace" }),
-				write("a", "task", 0, { value: taken, conflict: "add" }),
-			],
+			writes: [write("a", "task", -1, { value: bytes("new"), conflict: "replace" }), blobWrite("a", "task", 0, taken)],
 			deltaBases: [deltaBase("a", "log", "base")],
 			blobs: [blob(free, "free"), blob(taken, "new")],
 		};
@@ -26,7 +24,7 @@ export function atomicRules(test: StorageTest): void {
 		assert.deepEqual(await readAll(storage), before);
 		assert.deepEqual(await storage.getBlobs([free]), []);
 		await put({ ...batch, blobs: [blob(free, "free")] });
-		assert.ok(await storage.getCheckpoint(key("b")));
+		assert.ok(await findRow(storage, key("b")));
 	});
 
 	test("ATOMIC-PUT: a batch that fails does not create its thread", async ({ storage, put, tryPut, fresh }) => {
@@ -35,42 +33,27 @@ export function atomicRules(test: StorageTest): void {
 		const other = row("a", { threadId: "other" });
 		await assertRejects(() => tryPut({ checkpoint: other, blobs: [blob(taken, "new")] }));
 		assert.equal(await storage.getThread("other"), undefined);
-		assert.deepEqual((await storage.getBlobs([taken])).map(plainBlob), [blob(taken, "old")]);
+		assertBlobs(await storage.getBlobs([taken]), [blob(taken, "old")]);
 		await put({ checkpoint: other });
 		assert.ok(await storage.getThread("other"));
-	});
-
-	test("ATOMIC-PUT: a batch that has one blob id twice is rejected and leaves nothing", async ({
-		storage,
-		tryPut,
-		fresh,
-	}) => {
-		const id = await fresh();
-		await assertRejects(() => tryPut({ checkpoint: row("a"), blobs: [blob(id, "one"), blob(id, "two")] }));
-		assert.equal(await storage.getThread("thread"), undefined);
-		assert.deepEqual(await storage.getBlobs([id]), []);
 	});
 
 	test("ATOMIC-PUT: puts at the same time are all stored", async ({ storage, put, thread }) => {
 		const rows = Array.from({ length: 60 }, (_, n) => row(checkpointId((n * 37) % 60), { ns: n % 2 ? "x" : "" }));
 		await Promise.all(rows.map((checkpoint) => put({ checkpoint, writes: [write(checkpoint.id, "task", 0)] })));
-		assert.equal((await storage.scan({ limit: 100 })).length, 60);
+		assert.equal((await scanRows(storage, { limit: 100 })).length, 60);
 		assert.equal((await thread()).checkpoints, 60);
-		assert.equal((await storage.getThreadWrites("thread")).length, 60);
+		assert.equal((await threadWrites(storage, "thread")).length, 60);
 	});
 
-	test("ATOMIC-PUT: of writes with one key at the same time one stays, with its blob alone", async (scene) => {
-		const { storage, put, fresh, thread } = scene;
-		const ids = await Promise.all(Array.from({ length: 8 }, fresh));
-		await Promise.all(
-			ids.map((id) => put({ writes: [write("a", "task", 0, { value: id })], blobs: [blob(id, `value ${id}`)] })),
-		);
-		const [kept, ...rest] = await storage.getWrites([key("a")]);
-		assert.equal(rest.length, 0);
-		assert.deepEqual(
-			(await storage.listBlobs((await thread()).family)).map(({ id }) => id),
-			[kept?.value],
-		);
+	test("ATOMIC-PUT: of writes with one key at the same time one stays, or each gets its generation", async (scene) => {
+		const { storage, put } = scene;
+		const all = Array.from({ length: 8 }, (_, n) => write("a", "task", 0, { value: bytes(`${n}`) }));
+		await Promise.all(all.map((one) => put({ writes: [one] })));
+		assert.equal((await writesAt(storage, key("a"))).length, 1);
+		await Promise.all(all.map((one) => put({ writes: [{ ...one, conflict: "add" }] })));
+		const generations = (await writesAt(storage, key("a"))).map(({ generation }) => generation);
+		assert.deepEqual(generations.sort(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 	});
 
 	test("ATOMIC-REMOVE: of removals planned at the same time one is done", async ({
@@ -86,10 +69,8 @@ export function atomicRules(test: StorageTest): void {
 				threadId: "thread",
 				stamp,
 				newStamp: await fresh(),
+				...NO_REMOVAL,
 				checkpoints: [key(id)],
-				writes: [],
-				relink: [],
-				deltaBases: [],
 			}),
 		);
 		const done = (await Promise.all(plans)).filter((removed) => removed !== undefined);
@@ -97,7 +78,7 @@ export function atomicRules(test: StorageTest): void {
 			done.map(({ checkpoints }) => checkpoints),
 			[1],
 		);
-		assert.equal((await storage.scan({ limit: 10 })).length, 3);
+		assert.equal((await scanRows(storage, { limit: 10 })).length, 3);
 	});
 
 	test("ATOMIC-COPY: of copies onto one thread at the same time one is done", async ({
@@ -110,12 +91,11 @@ export function atomicRules(test: StorageTest): void {
 		await putRows(row("a"), row("b", { threadId: "other" }), row("c", { threadId: "other" }));
 		const copies = ["thread", "other", "thread"].map(async (source) => {
 			const { stamp } = await thread(source);
-			const rest = { fresh: await fresh(), now: tick(), checkpoints: undefined, deltaBases: [] };
-			return storage.copy({ source, stamp, target: "copy", ...rest });
+			return storage.copy({ source, stamp, target: "copy", fresh: await fresh(), now: tick(), ...COPY_ALL });
 		});
 		const done = (await Promise.all(copies)).filter((copied) => copied !== undefined);
 		assert.equal(done.length, 1);
-		assert.equal((await storage.scan({ threadId: "copy", limit: 10 })).length, done[0]?.checkpoints);
+		assert.equal((await scanRows(storage, { threadId: "copy", limit: 10 })).length, done[0]?.checkpoints);
 	});
 
 	test("ATOMIC-SEEN: a second storage over the same data sees every batch that has been stored", async (scene) => {
@@ -123,12 +103,12 @@ export function atomicRules(test: StorageTest): void {
 		const other = await reopen();
 		const id = await fresh();
 		const steps = [
-			() => put({ checkpoint: row("a"), writes: [write("a", "task", 0, { value: id })], blobs: [blob(id, "value")] }),
+			() => put({ checkpoint: row("a"), writes: [blobWrite("a", "task", 0, id)], blobs: [blob(id, "value")] }),
 			() => put({ checkpoint: row("b", { parentId: "a" }) }),
 			() => copy("copy"),
-			() => remove({ checkpoints: [key("a")], relink: [{ key: key("b"), parentId: undefined }] }),
+			() => remove({ checkpoints: [key("a")], relinked: [row("b")] }),
 			() => storage.removeThread("copy"),
-			() => storage.removeBlobs(0, [id]),
+			async () => storage.removeBlobs((await scene.thread()).family, [id]),
 		];
 		for (const step of steps) {
 			await step();
@@ -146,7 +126,8 @@ export function atomicRules(test: StorageTest): void {
 		const other = await reopen();
 		const stamp = await put({ checkpoint: row("a") });
 		await remove({ checkpoints: [key("a")] });
-		const batch = { threadId: "thread", fresh: await fresh(), now: tick(), blobs: [], writes: [] };
+		const nothing = { blobs: [], writes: [], deltaBases: [] };
+		const batch = { threadId: "thread", fresh: await fresh(), now: tick(), ...nothing };
 		assert.equal(await other.put({ ...batch, stamp, checkpoint: row("b") }), undefined);
 		assert.notEqual(await other.put({ ...batch, checkpoint: row("b") }), undefined);
 	});

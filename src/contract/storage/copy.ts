@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
+import type { CheckpointRow } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
-import { assertSameRows, assertWrites, plainBase, plainKey, plainRow, plainWrite } from "./plain.ts";
-import { blob, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
+import {
+	assertBases,
+	assertRows,
+	assertWrites,
+	compareKeys,
+	plainBase,
+	plainRow,
+	plainWrite,
+	sorted,
+} from "./plain.ts";
+import { familyBlobs, findRow, newestRow, pathIds, scanRows, threadBases, threadWrites } from "./reads.ts";
+import { blob, blobWrite, bytes, COPY_ALL, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** copy: a thread made of another's rows. */
 export function copyRules(test: StorageTest): void {
@@ -14,20 +25,10 @@ export function copyRules(test: StorageTest): void {
 		const bytes = headBytes + 4 * "task 0".length;
 		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 4, writes: 5, bytes }));
 		const there = { threadId: "copy" };
-		const rows = (await storage.scan({ threadId: "copy", limit: 10 })).map(plainRow);
-		assertSameRows(
-			rows,
-			checkpoints.map((one) => ({ ...one, ...there })),
-		);
-		assertWrites(
-			await storage.getThreadWrites("copy"),
-			writes.map((one) => ({ ...one, ...there })),
-		);
-		const bases = (await storage.getThreadDeltaBases("copy")).map(plainBase);
-		assertSameRows(
-			bases,
-			deltaBases.map((one) => ({ ...one, ...there })),
-		);
+		const moved = <T extends object>(rows: readonly T[]) => rows.map((one) => ({ ...one, ...there }));
+		assertRows(await scanRows(storage, { ...there, limit: 10 }), moved(checkpoints));
+		assertWrites(await threadWrites(storage, "copy"), moved(writes));
+		assertBases(await threadBases(storage, "copy"), moved(deltaBases));
 	});
 
 	test("COPY-ALL: the copy begins at its own time, with the source's head", async ({
@@ -48,9 +49,9 @@ export function copyRules(test: StorageTest): void {
 			stamp: own,
 			...times,
 			checkpoints: 3,
-			head: "b",
+			newest: "b",
 		});
-		assert.equal((await storage.getLatest("copy", "x"))?.id, "z");
+		assert.equal((await newestRow(storage, "copy", "x"))?.id, "z");
 	});
 
 	test("COPY-ALL: the source stays as it is", async (scene) => {
@@ -70,9 +71,9 @@ export function copyRules(test: StorageTest): void {
 		const { storage, copy, thread } = scene;
 		await fill(scene);
 		const { family } = await thread();
-		const before = await storage.listBlobs(family);
+		const before = await familyBlobs(storage, family);
 		await copy("copy");
-		assert.deepEqual(await storage.listBlobs(family), before);
+		assert.deepEqual(await familyBlobs(storage, family), before);
 	});
 
 	test("COPY-ALL: a thread without checkpoints can be copied", async ({ storage, put, copy, thread, counted }) => {
@@ -80,7 +81,7 @@ export function copyRules(test: StorageTest): void {
 		const copied = counted({ checkpoints: 0, writes: 1, bytes: "task 0".length });
 		assert.deepEqual(counted(await copy("copy")), copied);
 		assert.equal((await thread("copy")).checkpoints, 0);
-		assert.equal((await storage.getThreadWrites("copy")).length, 1);
+		assert.equal((await threadWrites(storage, "copy")).length, 1);
 	});
 
 	test("COPY-ALL: delta bases without a checkpoint or writes are copied", async ({
@@ -92,115 +93,76 @@ export function copyRules(test: StorageTest): void {
 		await putRows(row("a"));
 		await remove({ deltaBases: [deltaBase("gone", "log", "base")] });
 		await copy("copy");
-		const bases = await storage.getThreadDeltaBases("copy");
-		assert.deepEqual(bases.map(plainBase), [deltaBase("gone", "log", "base", { threadId: "copy" })]);
+		const bases = await threadBases(storage, "copy");
+		assertBases(bases, [deltaBase("gone", "log", "base", { threadId: "copy" })]);
 	});
 
 	test("COPY-SOME: only the chosen checkpoints are copied, with their writes and delta bases", async (scene) => {
-		const { storage, copy } = scene;
+		const { storage, copy, thread } = scene;
 		const { checkpoints, writes, deltaBases } = await fill(scene);
-		const chosen = [
-			{ key: key("b"), parentId: undefined },
-			{ key: key("a", "x"), parentId: undefined },
-		];
-		const copied = await copy("copy", { checkpoints: chosen });
-		const isChosen = ({ ns, id }: { ns: string; id: string }) =>
-			chosen.some((one) => one.key.ns === ns && one.key.id === id);
-		const rows = checkpoints.filter(isChosen).map((one) => ({ ...one, threadId: "copy", parentId: undefined }));
-		assertSameRows((await storage.scan({ threadId: "copy", limit: 10 })).map(plainRow), rows);
-		const copiedWrites = writes.filter(isChosen).map((one) => ({ ...one, threadId: "copy" }));
-		assertWrites(await storage.getThreadWrites("copy"), copiedWrites);
-		const bases = deltaBases.filter(isChosen).map((one) => ({ ...one, threadId: "copy" }));
-		assertSameRows((await storage.getThreadDeltaBases("copy")).map(plainBase), bases);
-		const bytes = rows.reduce((sum, { head }) => sum + head.length, 0) + "task 0".length;
-		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 2, writes: copiedWrites.length, bytes }));
+		const keys = [key("b"), key("a", "x"), key("missing"), key("a", "missing")];
+		const copied = await copy("copy", { keys });
+		const isChosen = (row: { ns: string; id: string }) => keys.some(({ ns, id }) => row.ns === ns && row.id === id);
+		const chosen = <T extends { ns: string; id: string }>(rows: readonly T[]) =>
+			rows.filter(isChosen).map((one) => ({ ...one, threadId: "copy" }));
+		assertRows(await scanRows(storage, { threadId: "copy", limit: 10 }), chosen(checkpoints));
+		assertWrites(await threadWrites(storage, "copy"), chosen(writes));
+		assertBases(await threadBases(storage, "copy"), chosen(deltaBases));
+		const bytes = chosen(checkpoints).reduce((sum, { head }) => sum + head.length, 0) + "task 0".length;
+		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 2, writes: 1, bytes }));
+		assert.equal((await thread("copy")).newest, "b");
 	});
 
-	test("COPY-SOME: the copied rows have the parents they are given", async ({ storage, chain, copy, thread }) => {
-		const [a, b, c, d] = (await chain(4)) as [string, string, string, string];
-		const checkpoints = [
-			{ key: key(a), parentId: undefined },
-			{ key: key(c), parentId: a },
-			{ key: key(d), parentId: "elsewhere" },
-		];
-		await copy("copy", { checkpoints });
-		const parents = (await storage.scan({ threadId: "copy", limit: 10 })).map(({ id, parentId }) => [id, parentId]);
-		assert.deepEqual(parents, [
-			[d, "elsewhere"],
-			[c, a],
-			[a, undefined],
-		]);
-		assert.deepEqual((await storage.getChildren("copy", "", [a])).map(plainKey), [key(c, "", "copy")]);
-		assert.equal((await thread("copy")).head, d);
-		assert.equal((await storage.getCheckpoint(key(c)))?.parentId, b);
-	});
-
-	test("COPY-SOME: a key that the source does not have is left out", async ({ storage, putRows, copy }) => {
-		await putRows(row("a"));
-		const checkpoints = [key("a"), key("b"), key("a", "x")].map((one) => ({ key: one, parentId: undefined }));
-		assert.equal((await copy("copy", { checkpoints })).checkpoints, 1);
-		assert.deepEqual((await storage.scan({ threadId: "copy", limit: 10 })).map(plainKey), [key("a", "", "copy")]);
-	});
-
-	test("COPY-SOME: nothing can be chosen", async ({ storage, putRows, copy, thread }) => {
-		await putRows(row("a"));
-		assert.deepEqual(await copy("copy", { checkpoints: [] }), { checkpoints: 0, writes: 0, bytes: 0 });
-		assert.deepEqual([(await thread("copy")).checkpoints, (await thread("copy")).head], [0, undefined]);
-		assert.deepEqual(await storage.getThreadWrites("copy"), []);
-	});
-
-	test("COPY-BASE: delta bases of the batch come besides, and in place of, those of the source", async (scene) => {
-		const { storage, putRows, remove, copy } = scene;
-		await putRows(row("a"), row("b"));
-		await remove({ deltaBases: [deltaBase("a", "one", "old"), deltaBase("a", "two", "old")] });
-		const checkpoints = [key("a"), key("b")].map((one) => ({ key: one, parentId: undefined }));
-		await copy("copy", { checkpoints, deltaBases: [deltaBase("a", "two", "new"), deltaBase("b", "two", "new")] });
-		const there = { threadId: "copy" };
-		assertSameRows((await storage.getThreadDeltaBases("copy")).map(plainBase), [
-			deltaBase("a", "one", "old", there),
-			deltaBase("a", "two", "new", there),
-			deltaBase("b", "two", "new", there),
-		]);
-		const source = [deltaBase("a", "one", "old"), deltaBase("a", "two", "old")];
-		assertSameRows((await storage.getThreadDeltaBases("thread")).map(plainBase), source);
-	});
-
-	test("COPY-ROWS: rows of the batch are stored instead of the source's, and counted", async (scene) => {
+	test("COPY-SOME: nothing can be chosen", async (scene) => {
 		const { storage, copy, thread } = scene;
 		await fill(scene);
-		const there = { threadId: "copy" };
-		const checkpoints = [row("a", { ...there, parentId: "z", head: bytes("other") }), row("d", { ...there, ns: "x" })];
-		const writes = [
-			write("a", "task", 0, { ...there, value: bytes("other"), actor: 7, runId: "run" }),
-			write("a", "task", 0, { ...there, generation: 1 }),
-			write("gone", "task", -1, there),
-		];
-		const deltaBases = [deltaBase("a", "log", "other")];
-		for (const chosen of [undefined, [{ key: key("b"), parentId: undefined }]]) {
-			const copied = await copy("copy", { checkpoints: chosen, rows: { checkpoints, writes }, deltaBases });
-			assert.deepEqual([copied.checkpoints, copied.writes], [2, 3]);
-			assertSameRows((await storage.scan({ ...there, limit: 10 })).map(plainRow), checkpoints);
-			assertWrites(await storage.getThreadWrites("copy"), writes);
-			assertSameRows(
-				(await storage.getThreadDeltaBases("copy")).map(plainBase),
-				deltaBases.map((one) => ({ ...one, ...there })),
-			);
-			const { family, head } = await thread("copy");
-			assert.deepEqual([family, head], [(await thread()).family, "a"]);
-			await storage.removeThread("copy");
-		}
+		assert.deepEqual(await copy("copy", { keys: [] }), { checkpoints: 0, writes: 0, bytes: 0 });
+		assert.deepEqual([(await thread("copy")).checkpoints, (await thread("copy")).newest], [0, undefined]);
+		assert.deepEqual(await storage.readThread("copy"), { checkpoints: [], writes: [], deltaBases: [] });
 	});
 
-	test("COPY-ROWS: no rows can be given", async (scene) => {
-		const { storage, copy } = scene;
-		await fill(scene);
-		assert.deepEqual(await copy("copy", { rows: { checkpoints: [], writes: [] } }), {
-			checkpoints: 0,
-			writes: 0,
-			bytes: 0,
+	for (const [name, keys] of [
+		["everything", undefined],
+		["some rows", [key("b"), key("c")]],
+		["nothing", []],
+	] as const)
+		test(`COPY-ROWS: rows of the batch come besides ${name}, or in its place, and are counted`, async (scene) => {
+			const { storage, copy, thread } = scene;
+			const { checkpoints, writes, deltaBases } = await fill(scene);
+			const there = { threadId: "copy" };
+			const added = {
+				checkpoints: [
+					row("b", { ...there, parentId: "z", step: 9, head: bytes("other"), blobs: [7] }),
+					row("d", { ...there, parentId: "c", head: bytes("added") }),
+				],
+				writes: [
+					write("b", "new task", 0, { ...there, actor: 7, runId: "run", taskPath: "path" }),
+					write("b", "new task", 0, { ...there, generation: 1 }),
+					blobWrite("gone", "new task", -1, 7, there),
+				],
+				deltaBases: [deltaBase("b", "log", "other", there), deltaBase("d", "log", "added", there)],
+			};
+			const copied = await copy("copy", { keys, ...added });
+			const isCopied = (row: { ns: string; id: string }) =>
+				keys === undefined || keys.some(({ ns, id }) => row.ns === ns && row.id === id);
+			const isOverridden = ({ ns, id }: { ns: string; id: string }) => ns === "" && id === "b";
+			const moved = <T extends { ns: string; id: string }>(rows: readonly T[]) =>
+				rows.filter(isCopied).map((one) => ({ ...one, ...there }));
+			const rows = [...moved(checkpoints).filter((one) => !isOverridden(one)), ...added.checkpoints];
+			assertRows(await scanRows(storage, { ...there, limit: 10 }), rows.sort(compareKeys));
+			const allWrites = [...moved(writes), ...added.writes];
+			assertWrites(await threadWrites(storage, "copy"), allWrites);
+			const bases = moved(deltaBases).filter((one) => !isOverridden(one));
+			assertBases(await threadBases(storage, "copy"), [...bases, ...added.deltaBases]);
+			const size = [...rows.map(({ head }) => head), ...allWrites.map(({ value }) => value)];
+			const total = size.reduce((sum, { length }) => sum + length, 0);
+			const counts = { checkpoints: rows.length, writes: allWrites.length, bytes: total };
+			assert.deepEqual(scene.counted(copied), scene.counted(counts));
+			const { family, newest, checkpoints: count } = await thread("copy");
+			assert.deepEqual([family, newest, count], [(await thread()).family, "d", rows.length]);
+			assert.deepEqual(await pathIds(storage, key("d", "", "copy"), 2), keys?.length === 0 ? ["d"] : ["d", "c"]);
+			assertRows([await findRow(storage, key("b"))], [checkpoints[1] as CheckpointRow]);
 		});
-		assert.deepEqual(await storage.getThreadDeltaBases("copy"), []);
-	});
 
 	test("COPY-EXISTS: a copy onto a thread that is there, itself or an empty one, changes nothing", async (scene) => {
 		const { storage, put, putRows, remove, thread, fresh, tick } = scene;
@@ -210,8 +172,8 @@ export function copyRules(test: StorageTest): void {
 		const before = await readAll(storage);
 		for (const target of ["thread", "other", "empty", "writes"]) {
 			const { stamp } = await thread();
-			const rest = { fresh: await fresh(), now: tick(), checkpoints: undefined, deltaBases: [] };
-			assert.equal(await storage.copy({ source: "thread", stamp, target, ...rest }), undefined);
+			const batch = { source: "thread", stamp, target, fresh: await fresh(), now: tick(), ...COPY_ALL };
+			assert.equal(await storage.copy(batch), undefined);
 		}
 		assert.deepEqual(await readAll(storage), before);
 	});
@@ -221,9 +183,9 @@ export function copyRules(test: StorageTest): void {
 		await fill(scene);
 		await copy("copy");
 		const read = async (threadId: string) => [
-			(await storage.scan({ threadId, limit: 10 })).map(plainRow),
-			(await storage.getThreadWrites(threadId)).map(plainWrite),
-			(await storage.getThreadDeltaBases(threadId)).map(plainBase),
+			(await scanRows(storage, { threadId, limit: 10 })).map(plainRow),
+			sorted((await threadWrites(storage, threadId)).map(plainWrite)),
+			sorted((await threadBases(storage, threadId)).map(plainBase)),
 		];
 		const before = await read("copy");
 		await put({
@@ -232,7 +194,7 @@ export function copyRules(test: StorageTest): void {
 		});
 		await remove({
 			checkpoints: [key("b")],
-			relink: [{ key: key("c"), parentId: undefined }],
+			relinked: [row("c", { head: bytes("new") })],
 			writes: [write("a", "task", 1)],
 		});
 		await remove({ deltaBases: [deltaBase("a", "log", "new")] });
@@ -251,27 +213,27 @@ export function copyRules(test: StorageTest): void {
 			const copied = Array.from({ length: count }, (_, idx) => there(target, idx * 2));
 			await putWrites(there(source, 1));
 			await remove({ threadId: source, writes: [there(source, 0)] });
-			assertWrites(await storage.getThreadWrites(target), copied);
+			assertWrites(await threadWrites(storage, target), copied);
 			await putWrites(there(target, 1));
 			const kept = Array.from({ length: count - 1 }, (_, idx) => there(source, idx * 2 + 2));
-			assertWrites(await storage.getThreadWrites(source), [...kept, there(source, 1)]);
-			assertWrites(await storage.getThreadWrites(target), [...copied, there(target, 1)]);
+			assertWrites(await threadWrites(storage, source), [...kept, there(source, 1)]);
+			assertWrites(await threadWrites(storage, target), [...copied, there(target, 1)]);
 		}
 	});
 }
 
-/** Three rows and one in a namespace, with writes (one in a blob, one of a row that is not there) and delta bases. */
+/** Three rows and one in a namespace, in the order of a scan, with writes (one in a blob, one of a row that is not there) and delta bases. */
 async function fill({ put, putWrites, remove, fresh }: StorageScene) {
 	const id = await fresh();
 	const checkpoints = [
-		row("a", { source: "input", step: -1 }),
-		row("b", { parentId: "a", runId: "run" }),
 		row("c", { parentId: "b" }),
+		row("b", { parentId: "a", runId: "run", blobs: [id] }),
+		row("a", { source: "input", step: -1 }),
 		row("a", { ns: "x", parentId: "gone" }),
 	];
 	const writes = [
 		write("a", "task", 0),
-		write("a", "task", 1, { value: id }),
+		blobWrite("a", "task", 1, id),
 		write("b", "task", 0, { runId: "run", type: "json" }),
 		write("gone", "task", 0),
 		write("gone", "task", 0, { ns: "y" }),

@@ -4,6 +4,7 @@ import type { CheckpointRow } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
+import { findRow, newestRow } from "./reads.ts";
 import { blob, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** The guard: with `onlyOnHead`, a checkpoint that would start a branch is refused. */
@@ -16,7 +17,7 @@ export function guardRules(test: StorageTest): void {
 		await guarded(scene, row("c", { parentId: "b" }));
 		await guarded(scene, row("a", { ns: "child" }));
 		await guarded(scene, row("a", { threadId: "other" }));
-		assert.equal((await scene.storage.getLatest("thread", ""))?.id, "c");
+		assert.equal((await newestRow(scene.storage, "thread", ""))?.id, "c");
 	});
 
 	test("GUARD-HEAD: one that follows another is refused, names both, and nothing of its batch is stored", async (scene) => {
@@ -24,7 +25,7 @@ export function guardRules(test: StorageTest): void {
 		await putRows(row("a"), row("b", { parentId: "a" }));
 		const before = await readAll(storage);
 		const id = await fresh();
-		const batch = { writes: [write("c", "task", 0, { value: id })], blobs: [blob(id, "value")], onlyOnHead: true };
+		const batch = { writes: [write("c", "task", 0)], blobs: [blob(id, "value")], onlyOnHead: true };
 		for (const parentId of ["a", "missing", undefined]) {
 			const refused = tryPut({ ...batch, checkpoint: row("c", { parentId }) });
 			await assert.rejects(refused, (error) => {
@@ -41,13 +42,13 @@ export function guardRules(test: StorageTest): void {
 	test("GUARD-HEAD: one whose id is smaller than its parent's would not be the newest, and is refused", async (scene) => {
 		await scene.putRows(row("b"));
 		await assert.rejects(guarded(scene, row("a", { parentId: "b" })), ConcurrencyError);
-		assert.equal(await scene.storage.getCheckpoint(key("a")), undefined);
+		assert.equal(await findRow(scene.storage, key("a")), undefined);
 	});
 
 	test("GUARD-AGAIN: the newest checkpoint may be put again, an older one may not", async (scene) => {
 		await scene.putRows(row("a"), row("b", { parentId: "a" }));
-		await guarded(scene, row("b", { step: 7 }));
-		assert.equal((await scene.storage.getCheckpoint(key("b")))?.step, 7);
+		await guarded(scene, row("b", { step: 7, parentId: "a" }));
+		assert.equal((await findRow(scene.storage, key("b")))?.step, 7);
 		await assert.rejects(guarded(scene, row("a")), ConcurrencyError);
 	});
 
@@ -55,7 +56,7 @@ export function guardRules(test: StorageTest): void {
 		await guarded(scene, row("b", { parentId: "a" }));
 		await guarded(scene, row("a"));
 		await guarded(scene, row("c", { parentId: "b" }));
-		assert.equal((await scene.thread()).head, "c");
+		assert.equal((await scene.thread()).newest, "c");
 	});
 
 	test("GUARD-OFF: without it any checkpoint is taken", async ({ putRows, thread }) => {
@@ -78,6 +79,7 @@ export function guardRules(test: StorageTest): void {
 						now: scene.tick(),
 						blobs: [],
 						writes: [],
+						deltaBases: [],
 					};
 					await storage.put({ ...batch, checkpoint: row(id, { parentId }), onlyOnHead: true });
 					return id;

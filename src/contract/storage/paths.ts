@@ -1,95 +1,245 @@
 import assert from "node:assert/strict";
-import type { CheckpointKey, Storage } from "../../storage/storage.ts";
+import type { PathReading } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { assertSameRows, plainKey, plainRow } from "./plain.ts";
-import { key, row } from "./storage-scene.ts";
+import { assertBases, assertRows, assertWrites } from "./plain.ts";
+import { ALL, findRow, pathIds } from "./reads.ts";
+import { deltaBase, key, NO_REMOVAL, row, write } from "./storage-scene.ts";
 
-/** getPath and getChildren: up and down the tree of parents. */
+/** readPath: a checkpoint with its ancestors, and what tells how they came to be. */
 export function pathRules(test: StorageTest): void {
 	test("PATH-ORDER: a path goes from a row to its parent and so on", async ({ storage, putRows }) => {
-		const rows = [row("a"), row("b", { parentId: "a" }), row("c", { parentId: "b" }), row("d", { parentId: "b" })];
-		await putRows(...rows);
-		const path = await storage.getPath(key("c"), 10);
-		assert.deepEqual(path.map(plainRow), [rows[2], rows[1], rows[0]]);
-		assert.deepEqual(path[0], await storage.getCheckpoint(key("c")));
+		const rows = [row("a", { step: 1 }), row("b", { parentId: "a", blobs: [7] }), row("c", { parentId: "b" })];
+		await putRows(...rows, row("d", { parentId: "b" }));
+		const { path } = await storage.readPath(key("c"), 10);
+		assertRows(path, [...rows].reverse());
+		for (const found of path) assert.deepEqual(found, await findRow(storage, found));
 	});
 
 	test("PATH-ORDER: a parent may have a greater id", async ({ storage, putRows }) => {
 		await putRows(row("z"), row("a", { parentId: "z" }));
-		assert.deepEqual(await pathOf(storage, key("a")), ["a", "z"]);
+		assert.deepEqual(await pathIds(storage, key("a")), ["a", "z"]);
 	});
 
 	test("PATH-LIMIT: a path has at most as many rows as are asked for", async ({ storage, chain }) => {
 		const ids = (await chain(20)).reverse();
 		for (const limit of [0, 1, 7, 19, 20, 21])
-			assert.deepEqual(await pathOf(storage, key(ids[0] as string), limit), ids.slice(0, limit));
+			assert.deepEqual(await pathIds(storage, key(ids[0] as string), limit), ids.slice(0, limit));
 	});
 
 	test("PATH-END: a row that is missing ends the path", async ({ storage, putRows, remove }) => {
 		await putRows(row("a"), row("b", { parentId: "a" }), row("c", { parentId: "b" }), row("e", { parentId: "never" }));
 		await remove({ checkpoints: [key("b")] });
-		assert.deepEqual(await pathOf(storage, key("c")), ["c"]);
-		assert.deepEqual(await pathOf(storage, key("e")), ["e"]);
-		for (const missing of [key("b"), key("a", "x"), key("a", "", "other")])
-			assert.deepEqual(await storage.getPath(missing, 10), []);
+		assert.deepEqual(await pathIds(storage, key("c")), ["c"]);
+		assert.deepEqual(await pathIds(storage, key("e")), ["e"]);
+		for (const missing of [key("b"), key("a", "x"), key("a", "", "other")]) {
+			const { epoch: _, ...nothing } = await storage.readPath(missing, 10);
+			assert.deepEqual(nothing, { path: [], siblings: [], writes: [], deltaBases: [], orphans: undefined });
+		}
 	});
 
 	test("PATH-END: a row that was seen before ends the path", async ({ storage, putRows }) => {
 		await putRows(row("self", { parentId: "self" }));
-		await putRows(
-			row("a", { parentId: "c" }),
-			row("b", { parentId: "a" }),
-			row("c", { parentId: "b" }),
-			row("d", { parentId: "c" }),
-		);
-		assert.deepEqual(await pathOf(storage, key("self")), ["self"]);
-		assert.deepEqual(await pathOf(storage, key("b")), ["b", "a", "c"]);
-		assert.deepEqual(await pathOf(storage, key("d")), ["d", "c", "b", "a"]);
+		const links = { a: "c", b: "a", c: "b", d: "c" };
+		await putRows(...Object.entries(links).map(([id, parentId]) => row(id, { parentId })));
+		assert.deepEqual(await pathIds(storage, key("self")), ["self"]);
+		assert.deepEqual(await pathIds(storage, key("b")), ["b", "a", "c"]);
+		assert.deepEqual(await pathIds(storage, key("d")), ["d", "c", "b", "a"]);
+		const { siblings, orphans } = await storage.readPath(key("b"), ALL);
+		assert.deepEqual([siblings.map(({ id }) => id), orphans], [["d"], undefined]);
 	});
 
-	test("PATH-HERE: a path stays in its thread and namespace", async ({ storage, putRows }) => {
-		await putRows(row("a", { ns: "x" }), row("a", { threadId: "other" }), row("b", { parentId: "a" }));
-		assert.deepEqual(await pathOf(storage, key("b")), ["b"]);
+	test("PATH-HERE: a path stays in its thread and namespace", async ({ storage, putRows, putWrites, put }) => {
+		const elsewhere = [{ ns: "x" }, { threadId: "other" }];
+		await putRows(...elsewhere.flatMap((place) => [row("a", place), row("c", { ...place, parentId: "b" })]));
+		await putRows(row("b", { parentId: "a" }), row("b", { ns: "x" }));
+		await putWrites(...elsewhere.flatMap((place) => [write("b", "task", 0, place), write("0", "task", 0, place)]));
+		await put({ deltaBases: [deltaBase("b", "log", "elsewhere", { ns: "x" })] });
+		const { epoch: _, path, ...rest } = await storage.readPath(key("b"), ALL);
+		assertRows(path, [row("b", { parentId: "a" })]);
+		assert.deepEqual(rest, { siblings: [], writes: [], deltaBases: [], orphans: [] });
 	});
 
 	test("PATH-LONG: a path of 600 rows comes whole", async ({ storage, chain }) => {
 		const ids = await chain(600);
-		assert.deepEqual(await pathOf(storage, key(ids.at(-1) as string), 10_000), ids.reverse());
+		assert.deepEqual(await pathIds(storage, key(ids.at(-1) as string), 10_000), ids.reverse());
 	});
 
-	test("PATH-CHANGED: a relinked row leads to its new parent, and is its child", async ({ storage, chain, remove }) => {
+	test("PATH-WRITES: all writes and delta bases of the path come along, and no others", async (scene) => {
+		const { storage, chain, putWrites, put } = scene;
+		const ids = await chain(5);
+		const writes = ids.flatMap((id) => [write(id, "task", 0), write(id, "task 1", -1)]);
+		const again = ids.map((id) => write(id, "task", 0, { conflict: "add", generation: 1 }));
+		const deltaBases = ids.flatMap((id) => [deltaBase(id, "log", id), deltaBase(id, "other", "")]);
+		await putWrites(...writes);
+		await putWrites(...again);
+		await put({ deltaBases });
+		for (const limit of [0, 1, 3, 5]) {
+			const reading = await storage.readPath(key(ids[4] as string), limit);
+			const isOnPath = ({ id }: { id: string }) => reading.path.some((found) => found.id === id);
+			assert.equal(reading.path.length, limit);
+			assertWrites(reading.writes, [...writes, ...again].filter(isOnPath));
+			assertBases(reading.deltaBases, deltaBases.filter(isOnPath));
+		}
+	});
+
+	test("PATH-SIBLINGS: children of the path that are not on it come along, as they are, each once", async (scene) => {
+		const { storage, putRows } = scene;
+		const [a, b, c] = [row("a"), row("b", { parentId: "a" }), row("c", { parentId: "b" })];
+		const others = [row("b2", { parentId: "a", step: 2, blobs: [1, 2] }), row("0", { parentId: "b" })];
+		const children = [row("d", { parentId: "c" }), row("e", { parentId: "c" })];
+		await putRows(a, b, c, ...others, ...children, row("f", { parentId: "e" }), row("g", { parentId: "never" }));
+		const assertSiblings = async (id: string, limit: number, expected: readonly (typeof a)[]) => {
+			const { siblings } = await storage.readPath(key(id), limit);
+			assertRows([...siblings].sort(byId), [...expected].sort(byId));
+		};
+		await assertSiblings("c", ALL, [...others, ...children]);
+		await assertSiblings("c", 2, [others[1], ...children] as (typeof a)[]);
+		await assertSiblings("c", 1, children);
+		await assertSiblings("c", 0, []);
+		await assertSiblings("f", 1, []);
+		const [{ stamp } = { stamp: 0 }] = (await storage.readPath(key("c"), 1)).siblings;
+		assert.equal(stamp, (await scene.thread()).stamp);
+	});
+
+	test("PATH-CHANGED: rows that are put again, relinked and removed change the siblings of others", async (scene) => {
+		const { storage, chain, putRows, remove, copy } = scene;
 		const [a, b, c, d] = (await chain(4)) as [string, string, string, string];
-		await remove({ checkpoints: [key(b), key(c)], relink: [{ key: key(d), parentId: a }] });
-		assert.deepEqual(await pathOf(storage, key(d)), [d, a]);
-		assert.deepEqual((await storage.getChildren("thread", "", [a])).map(plainKey), [key(d)]);
-		assert.deepEqual(await storage.getChildren("thread", "", [c]), []);
+		const childrenOf = async (id: string, threadId = "thread") =>
+			(await storage.readPath(key(id, "", threadId), 1)).siblings.map((found) => found.id).sort();
+		await copy("copy");
+		await remove({ checkpoints: [key(c)], relinked: [row(d, { parentId: a })] });
+		assert.deepEqual([await childrenOf(a), await childrenOf(b), await childrenOf(d)], [[b, d], [], []]);
+		assert.deepEqual(await pathIds(storage, key(d)), [d, a]);
+		await putRows(row(d, { parentId: b }));
+		assert.deepEqual([await childrenOf(a), await childrenOf(b)], [[b], [d]]);
+		await putRows(row(d));
+		assert.deepEqual([await childrenOf(b), await pathIds(storage, key(d))], [[], [d]]);
+		await remove({ checkpoints: [key(b)] });
+		assert.deepEqual(await childrenOf(a), []);
+		await putRows(row(c));
+		assert.deepEqual(await childrenOf(c), []);
+		assert.deepEqual([await childrenOf(a, "copy"), await childrenOf(c, "copy")], [[b], [d]]);
 	});
 
-	test("CHILDREN-OF: the children of several rows come in one answer, each once", async ({ storage, putRows }) => {
-		const rows = [row("a"), row("b", { parentId: "a" }), row("c", { parentId: "a" }), row("d", { parentId: "b" })];
-		await putRows(...rows, row("e", { parentId: "c" }), row("f", { parentId: "never put" }));
-		const children = async (...parents: string[]) => (await storage.getChildren("thread", "", parents)).map(plainRow);
-		assertSameRows(await children("a", "b"), rows.slice(1));
-		assertSameRows(await children("a", "a"), rows.slice(1, 3));
-		assertSameRows(await children("never put"), [row("f", { parentId: "never put" })]);
-		for (const parents of [[], ["d"], ["nothing"], [""]]) assert.deepEqual(await children(...parents), []);
+	test("PATH-ORPHANS: where the path has its end, writes of smaller ids without a row come along", async (scene) => {
+		const { storage, putRows, putWrites } = scene;
+		const ids = ["\u{10000}", "\uFFEE", "a", "b", "bb", "c", "d", checkpointId(1)];
+		await putRows(row("b", { parentId: "gone" }), row("c", { parentId: "b" }), row("\u{10001}"));
+		await putRows(row("a", { ns: "x" }), row("a", { threadId: "other" }));
+		await putWrites(...ids.flatMap((id) => [write(id, "task", 0), write(id, "task", 1), write(id, "task 1", 0)]));
+		await putWrites(write("0", "task", 0, { ns: "x" }), write("0", "task", 0, { threadId: "other" }));
+		const assertOrphans = async (start: string, limit: number, expected: string[] | undefined) => {
+			const { orphans } = await storage.readPath(key(start), limit);
+			const writes = expected?.flatMap((id) => [write(id, "task", 0), write(id, "task", 1), write(id, "task 1", 0)]);
+			if (orphans === undefined || writes === undefined) assert.equal(orphans, writes);
+			else assertWrites(orphans, writes);
+		};
+		await assertOrphans("c", ALL, ["a", checkpointId(1)]);
+		await assertOrphans("c", 2, ["a", checkpointId(1)]);
+		await assertOrphans("c", 1, undefined);
+		await assertOrphans("b", 1, ["a", checkpointId(1)]);
+		await assertOrphans(
+			"\u{10001}",
+			1,
+			ids.filter((id) => id !== "b" && id !== "c"),
+		);
+		await assertOrphans("missing", ALL, undefined);
+		await assertOrphans("c", 0, undefined);
 	});
 
-	test("CHILDREN-OF: children elsewhere and of neighbours are not answered", async ({ storage, putRows }) => {
-		await putRows(row("1", { ns: "x", parentId: "a" }), row("1", { threadId: "other", parentId: "a" }));
-		await putRows(row("2", { parentId: "ab" }), row("3", { parentId: "A" }), row("4"));
-		assert.deepEqual(await storage.getChildren("thread", "", ["a"]), []);
-		assert.deepEqual((await storage.getChildren("thread", "x", ["a"])).map(plainKey), [key("1", "x")]);
+	test("PATH-ORPHANS: a write is one as long as its checkpoint has no row", async (scene) => {
+		const { storage, put, putRows, remove, copy } = scene;
+		await put({ checkpoint: row("b"), writes: [write("a", "task", 0)] });
+		const orphans = async (threadId = "thread") =>
+			(await storage.readPath(key("b", "", threadId), ALL)).orphans?.length;
+		assert.equal(await orphans(), 1);
+		await copy("copy");
+		await putRows(row("a"));
+		assert.deepEqual([await orphans(), await orphans("copy")], [0, 1]);
+		await remove({ checkpoints: [key("a")] });
+		assert.equal(await orphans(), 0);
 	});
 
-	test("CHILDREN-OF: a row can be its own child", async ({ storage, putRows }) => {
-		const id = checkpointId(1);
-		await putRows(row(id, { parentId: id }));
-		assert.deepEqual((await storage.getChildren("thread", "", [id])).map(plainKey), [key(id)]);
+	test("EPOCH-OWN: what this storage puts leaves the epoch as it is", async ({ storage, put, reopen }) => {
+		await reopen();
+		await put({ checkpoint: row("a") });
+		const epochs = [(await storage.readPath(key("a"), 1)).epoch];
+		await put({ checkpoint: row("b", { parentId: "a" }), writes: [write("b", "task", 0)] });
+		epochs.push((await storage.readPath(key("b"), 2)).epoch);
+		await put({ writes: [write("b", "task 1", 0)] });
+		await put({ writes: [write("b", "task 1", 0, { conflict: "add" })] });
+		epochs.push((await storage.readPath(key("b"), 2)).epoch);
+		assert.deepEqual(new Set(epochs).size, 1, `the epochs were ${epochs}`);
+	});
+
+	test("EPOCH-OTHERS: another number after each change of the thread by another storage", async (scene) => {
+		const { storage, putRows, reopen, tick, fresh } = scene;
+		const other = await reopen();
+		if (other === storage) return;
+		const put = async (fields: object) =>
+			other.put({ ...NOTHING, threadId: "thread", fresh: await fresh(), now: tick(), ...fields });
+		const stamp = async () => (await other.getThread("thread"))?.stamp as number;
+		const removal = { threadId: "thread", ...NO_REMOVAL };
+		const changes: Record<string, () => Promise<unknown>> = {
+			"a checkpoint": () => put({ checkpoint: row("b", { parentId: "a" }) }),
+			"a write": () => put({ writes: [write("a", "task", 0)] }),
+			"a write that is replaced": () =>
+				put({ writes: [write("a", "task", 0, { conflict: "replace", value: new Uint8Array(1) })] }),
+			"a write that is added": () => put({ writes: [write("a", "task", 0, { conflict: "add" })] }),
+			"a checkpoint that is put again": () => put({ checkpoint: row("a", { step: 7 }) }),
+			"a removal": async () =>
+				other.remove({ ...removal, stamp: await stamp(), newStamp: await fresh(), checkpoints: [key("b")] }),
+			"a relinked row": async () =>
+				other.remove({
+					...removal,
+					stamp: await stamp(),
+					newStamp: await fresh(),
+					relinked: [row("a", { parentId: "z" })],
+				}),
+			"the end of the thread": () => other.removeThread("thread"),
+			"its return": () => put({ checkpoint: row("a") }),
+		};
+		await putRows(row("a"), row("a", { threadId: "third" }));
+		const epochs = [(await storage.readPath(key("a"), 1)).epoch];
+		for (const [name, change] of Object.entries(changes)) {
+			await change();
+			// What this storage puts itself must not hide what the other has done.
+			if (name !== "the end of the thread") await putRows(row(checkpointId(epochs.length), { ns: "x" }));
+			epochs.push((await storage.readPath(key("a"), 1)).epoch);
+			assert.equal(new Set(epochs).size, epochs.length, `after ${name} the epochs were ${epochs}`);
+		}
+	});
+
+	test("EPOCH-MOMENT: with one epoch a path never has two contents", async (scene) => {
+		const { storage, putRows, reopen, tick, fresh } = scene;
+		const other = await reopen();
+		if (other === storage) return;
+		await putRows(row("a"));
+		let isDone = false;
+		const change = async () => {
+			for (let n = 1; n <= 40; n++) {
+				const writes = [write("a", `task ${n}`, 0)];
+				await other.put({ ...NOTHING, threadId: "thread", fresh: await fresh(), now: tick(), writes });
+			}
+			isDone = true;
+		};
+		const seen = new Map<number, number>();
+		const look = async () => {
+			while (!isDone) noteWrites(seen, await storage.readPath(key("a"), 1));
+		};
+		await Promise.all([change(), look()]);
+		noteWrites(seen, await storage.readPath(key("a"), 1));
 	});
 }
 
-async function pathOf(storage: Storage, key: CheckpointKey, limit = 100): Promise<string[]> {
-	return (await storage.getPath(key, limit)).map(({ id }) => id);
+const NOTHING = { blobs: [], writes: [], deltaBases: [] };
+
+function noteWrites(seen: Map<number, number>, { epoch, writes }: PathReading): void {
+	assert.equal(writes.length, seen.get(epoch) ?? writes.length, `another content in epoch ${epoch}`);
+	seen.set(epoch, writes.length);
+}
+
+function byId(a: { id: string }, b: { id: string }): number {
+	return a.id < b.id ? -1 : 1;
 }

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import type { BlobRow, CheckpointKey, CheckpointRow, DeltaBaseRow, WriteKey, WriteRow } from "../../storage/storage.ts";
 
 /** Rows with the fields that the interface names and no others, and bytes of one class: fit to be compared. */
-export function plainRow({ threadId, ns, id, parentId, runId, source, step, head }: CheckpointRow) {
-	return { threadId, ns, id, parentId, runId, source, step, head: plainBytes(head) };
+export function plainRow({ threadId, ns, id, parentId, runId, source, step, blobs, head }: CheckpointRow) {
+	return { threadId, ns, id, parentId, runId, source, step, blobs: [...blobs], head: plainBytes(head) };
 }
 
 export function plainWrite(write: WriteRow) {
-	const { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, value } = write;
-	const stored = typeof value === "number" ? value : plainBytes(value);
-	return { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, value: stored };
+	const { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, blob } = write;
+	const value = plainBytes(write.value);
+	return { threadId, ns, id, taskId, idx, taskPath, channel, generation, runId, actor, type, blob, value };
 }
 
 export function plainBase({ threadId, ns, id, channel, data }: DeltaBaseRow) {
@@ -49,9 +49,27 @@ export function assertSameRows<T extends object>(actual: readonly T[], expected:
 	assert.deepEqual(sorted(actual), sorted(expected));
 }
 
+/** Compares checkpoints, in order. */
+export function assertRows(actual: readonly (CheckpointRow | undefined)[], expected: readonly CheckpointRow[]): void {
+	assert.deepEqual(
+		actual.map((row) => row && plainRow(row)),
+		expected.map(plainRow),
+	);
+}
+
 /** Compares writes that come in any order. */
 export function assertWrites(actual: readonly WriteRow[], expected: readonly WriteRow[]): void {
 	assertSameRows(actual.map(plainWrite), expected.map(plainWrite));
+}
+
+/** Compares delta bases that come in any order. */
+export function assertBases(actual: readonly DeltaBaseRow[], expected: readonly DeltaBaseRow[]): void {
+	assertSameRows(actual.map(plainBase), expected.map(plainBase));
+}
+
+/** Compares blobs that come in any order. */
+export function assertBlobs(actual: readonly BlobRow[], expected: readonly BlobRow[]): void {
+	assertSameRows(actual.map(plainBlob), expected.map(plainBlob));
 }
 
 /** Ids are compared by their bytes in UTF-8, which is by their code points. */
@@ -62,4 +80,16 @@ export function compareIds(a: string, b: string): number {
 /** The order of a scan. */
 export function compareKeys(a: CheckpointKey, b: CheckpointKey): number {
 	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
+}
+
+/** In an order that is no order, but always the same. */
+export function shuffled<T>(items: readonly T[]): T[] {
+	const result = [...items];
+	let state = 7;
+	for (let i = result.length - 1; i > 0; i--) {
+		state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+		const j = state % (i + 1);
+		[result[i], result[j]] = [result[j] as T, result[i] as T];
+	}
+	return result;
 }

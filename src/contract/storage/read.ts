@@ -1,183 +1,208 @@
 import assert from "node:assert/strict";
-import type { CheckpointKey, Reading, ScanQuery } from "../../storage/storage.ts";
+import type { Scan } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { assertSameRows, assertWrites, plainBlob } from "./plain.ts";
-import { blob, deltaBase, key, row, type StorageScene, type TestWrite, write } from "./storage-scene.ts";
+import { assertBases, assertBlobs, assertRows, assertWrites, plainKey } from "./plain.ts";
+import { ALL, scanRows } from "./reads.ts";
+import { blob, blobWrite, deltaBase, key, row, write } from "./storage-scene.ts";
 
-/** read: rows with all that would be asked for next. A backend without it has nothing to prove. */
+/** read and readThread: checkpoints with what it takes to decode them. */
 export function readRules(test: StorageTest): void {
-	pathRules(test);
-
-	test("READ-SCAN: the rows are those of a scan, in its order", async (scene) => {
+	test("READ-KEYS: the rows come in the order of the keys, without those that are missing", async (scene) => {
 		const { storage, putRows } = scene;
-		const keys = ["b", "a"].flatMap((threadId) => ["x", ""].map((ns) => ({ threadId, ns })));
-		await putRows(...[3, 1, 2].flatMap((n) => keys.map((place) => row(checkpointId(n), place))));
-		const queries: ScanQuery[] = [
+		await putRows(...["a", "b", "c"].map((id) => row(id)), row("a", { threadId: "other" }));
+		const keys = [key("c"), key("missing"), key("a", "", "other"), key("a"), key("a", "x"), key("a", "", "missing")];
+		const expected = [row("c"), row("a", { threadId: "other" }), row("a")];
+		for (const depth of ["rows", "values"] as const) {
+			assertRows((await storage.read(keys, depth)).checkpoints, expected);
+			assert.deepEqual(await storage.read([], depth), { checkpoints: [], writes: [], blobs: [] });
+			assert.deepEqual(await storage.read([key("missing")], depth), { checkpoints: [], writes: [], blobs: [] });
+		}
+	});
+
+	test("READ-KEYS: a thousand rows can be asked for at once", async ({ storage, chain }) => {
+		const ids = await chain(40);
+		const keys = Array.from({ length: 1_000 }, (_, n) => key(ids[n] ?? `missing ${n}`));
+		const { checkpoints } = await storage.read(keys, "values");
+		assert.deepEqual(checkpoints.map(plainKey), keys.slice(0, 40));
+	});
+
+	test("READ-DEPTH: at either depth a scan finds the same rows, in the same order", async ({ storage, putRows }) => {
+		const places = ["b", "a"].flatMap((threadId) => ["x", ""].map((ns) => ({ threadId, ns })));
+		await putRows(...[3, 1, 2].flatMap((n) => places.map((place) => row(checkpointId(n), { ...place, step: n }))));
+		const scans: Scan[] = [
 			{ limit: 100 },
 			{ limit: 5 },
 			{ threadId: "a", ns: "", limit: 1 },
 			{ threadId: "a", before: checkpointId(3), limit: 10 },
 			{ ns: "x", after: key(checkpointId(2), "x", "a"), limit: 10 },
+			{ step: 2, limit: 3 },
 			{ threadId: "missing", limit: 1 },
 			{ limit: 0 },
 		];
-		for (const query of queries) {
-			const reading = await read(scene, query);
-			if (reading) assert.deepEqual(reading.checkpoints, await storage.scan(query));
+		for (const scan of scans)
+			assert.deepEqual((await storage.read(scan, "values")).checkpoints, await scanRows(storage, scan));
+	});
+
+	test("READ-DEPTH: rows alone come without writes and blobs", async ({ storage, put, fresh }) => {
+		const id = await fresh();
+		await put({
+			checkpoint: row("a", { blobs: [id] }),
+			writes: [blobWrite("a", "task", 0, id)],
+			blobs: [blob(id, "value")],
+		});
+		for (const which of [[key("a")], { limit: 1 }]) {
+			const { checkpoints, writes, blobs } = await storage.read(which, "rows");
+			assertRows(checkpoints, [row("a", { blobs: [id] })]);
+			assert.deepEqual([writes, blobs], [[], []]);
 		}
 	});
 
-	test("READ-KEYS: the rows come in the order of the keys, without those that are missing", async (scene) => {
-		await scene.putRows(...["a", "b", "c"].map((id) => row(id)), row("a", { threadId: "other" }));
-		const reading = await read(scene, [key("c"), key("missing"), key("a", "", "other"), key("a")]);
-		if (reading)
-			assert.deepEqual(
-				reading.checkpoints.map(({ threadId, id }) => [threadId, id]),
-				[
-					["thread", "c"],
-					["other", "a"],
-					["thread", "a"],
-				],
-			);
+	test("READ-WRITES: all writes of the rows come along, of every generation, and no others", async (scene) => {
+		const { storage, putRows, putWrites } = scene;
+		const writes = ["a", "b"].flatMap((id) => [write(id, "task", 0), write(id, "task 1", 0)]);
+		const again = write("a", "task", 0, { conflict: "add", generation: 1 });
+		await putRows(row("a"), row("b", { parentId: "a" }), row("c"), row("a", { ns: "x" }));
+		await putWrites(...writes, write("orphan", "task", 0), write("c", "task", 0), write("a", "task", 0, { ns: "x" }));
+		await putWrites(again);
+		const expected = [...writes, again];
+		assertWrites((await storage.read([key("b"), key("a"), key("orphan")], "values")).writes, expected);
+		const scan = { threadId: "thread", ns: "", before: "c", limit: 2 };
+		assertWrites((await storage.read(scan, "values")).writes, expected);
 	});
 
-	test("READ-ALONG: their writes come along, and no others", async (scene) => {
-		const { put, putWrites, storage } = scene;
-		const writes = [write("a", "task", 0), write("a", "task 1", 0), write("b", "task", 0)];
-		await put({ checkpoint: row("a") });
-		await put({ checkpoint: row("b", { parentId: "a" }) });
-		await putWrites(...writes, write("orphan", "task", 0), write("a", "task", 0, { ns: "x" }));
-		const reading = await read(scene, { threadId: "thread", ns: "", limit: 2 });
-		if (reading) assertWrites(reading.writes, writes);
-		const one = await read(scene, [key("a")]);
-		if (one) assertWrites(one.writes, (await storage.getWrites([key("a")])) as TestWrite[]);
+	test("READ-BLOBS: blobs that rows and writes name come with all that they are built on, each once", async (scene) => {
+		const { storage, put, fourIds } = scene;
+		const [whole, source, patch, written] = await fourIds();
+		const [own, other] = await fourIds();
+		const blobs = [
+			blob(whole, "whole"),
+			blob(source, "source", whole),
+			blob(patch, "patch", whole, "json", source),
+			blob(written, "written", patch),
+			blob(own, "own"),
+		];
+		await put({ checkpoint: row("a", { blobs: [patch] }), blobs: [...blobs, blob(other, "of nobody")] });
+		await put({ checkpoint: row("b", { blobs: [own, patch, whole] }), writes: [blobWrite("b", "task", 0, written)] });
+		await put({ writes: [blobWrite("b", "task", 0, own)] });
+		assertBlobs((await storage.read([key("a")], "values")).blobs, blobs.slice(0, 3));
+		assertBlobs((await storage.read([key("a"), key("b")], "values")).blobs, blobs);
+		assertBlobs((await storage.read({ threadId: "thread", limit: 2 }, "values")).blobs, blobs);
 	});
 
-	test("READ-ALONG: blobs that rows and writes name come with what they are built on, each once", async (scene) => {
-		const { put, fourIds } = scene;
-		const [whole, patch, written, other] = await fourIds();
-		const blobs = [blob(whole, "whole"), blob(patch, "patch", whole, "json"), blob(written, "written")];
-		await put({ checkpoint: row("a"), blobs: [...blobs, blob(other, "of nobody")], namedBlobs: [patch] });
-		await put({
-			checkpoint: row("b"),
-			writes: [write("b", "task", 0, { value: written })],
-			namedBlobs: [patch, whole],
-		});
-		const reading = await read(scene, { threadId: "thread", limit: 2 });
-		if (reading) assertSameRows(reading.blobs.map(plainBlob), blobs);
-		const one = await read(scene, [key("a")]);
-		if (one) assertSameRows(one.blobs.map(plainBlob), blobs.slice(0, 2));
+	test("READ-BLOBS: a blob that is missing is left out, what was built on it is not", async ({
+		storage,
+		put,
+		fourIds,
+	}) => {
+		const [gone, patch, named] = await fourIds();
+		await put({ checkpoint: row("a", { blobs: [named, patch] }), blobs: [blob(patch, "patch", gone)] });
+		assertBlobs((await storage.read([key("a")], "values")).blobs, [blob(patch, "patch", gone)]);
+	});
+
+	test("READ-BLOBS: a row that is put again names other blobs, its copy names the same as before", async (scene) => {
+		const { put, copy, fourIds, storage } = scene;
+		const [before, after] = await fourIds();
+		await put({ checkpoint: row("a", { blobs: [before] }), blobs: [blob(before, "before")] });
+		await copy("copy");
+		await put({ checkpoint: row("a", { blobs: [after] }), blobs: [blob(after, "after")] });
+		assertBlobs((await storage.read({ threadId: "thread", limit: 1 }, "values")).blobs, [blob(after, "after")]);
+		assertBlobs((await storage.read([key("a", "", "copy")], "values")).blobs, [blob(before, "before")]);
 	});
 
 	test("READ-KNOWN: blobs that are known, and what only they are built on, stay away", async (scene) => {
-		const { put, storage } = scene;
-		const first = await storage.reserveIds(5);
-		const [whole, patch, top, own, spare] = [0, 1, 2, 3, 4].map((n) => first + n) as [
-			number,
-			number,
-			number,
-			number,
-			number,
-		];
+		const [whole, patch, top, own] = await scene.fourIds();
+		const [spare, source] = await scene.fourIds();
 		const blobs = [
 			blob(whole, "whole"),
-			blob(patch, "patch", whole),
+			blob(source, "source"),
+			blob(patch, "patch", whole, undefined, source),
 			blob(top, "top", patch),
 			blob(own, "own", whole),
 			blob(spare, "spare"),
 		];
-		await put({ checkpoint: row("a"), blobs, namedBlobs: [top, spare] });
-		await put({ checkpoint: row("b"), namedBlobs: [own] });
-		const idsOf = async (keys: readonly CheckpointKey[], known: readonly number[]) =>
-			(await read(scene, keys, known))?.blobs.map(({ id }) => id).sort((a, b) => a - b);
-		const known = await idsOf([key("a")], [patch]);
-		if (known === undefined) return;
-		assert.deepEqual(known, [top, spare]);
-		assert.deepEqual(await idsOf([key("a")], [top, spare]), []);
-		assert.deepEqual(await idsOf([key("a"), key("b")], [patch, spare]), [whole, top, own]);
-	});
-
-	test("READ-ALONG: a row that is put again names other blobs, a copy the same", async (scene) => {
-		const { put, copy, fourIds } = scene;
-		const [before, after] = await fourIds();
-		await put({ checkpoint: row("a"), blobs: [blob(before, "before")], namedBlobs: [before] });
-		await copy("copy");
-		await put({ checkpoint: row("a"), blobs: [blob(after, "after")], namedBlobs: [after] });
-		for (const [threadId, expected] of [
-			["thread", after],
-			["copy", before],
-		] as const) {
-			const reading = await read(scene, { threadId, limit: 1 });
-			if (reading)
-				assert.deepEqual(
-					reading.blobs.map(({ id }) => id),
-					[expected],
-				);
-		}
-	});
-}
-
-/** readPath: a path with all that would be asked for next. */
-function pathRules(test: StorageTest): void {
-	test("READ-PATH: it answers what a path, its writes, bases and children are", async (scene) => {
-		const { storage, putRows, putWrites, put } = scene;
-		await putRows(row("a"), row("b", { parentId: "a" }), row("c", { parentId: "b" }), row("d", { parentId: "c" }));
-		await putRows(row("c2", { parentId: "b" }), row("e", { parentId: "d" }), row("b", { ns: "x", parentId: "a" }));
-		await putWrites(...["a", "b", "c", "d"].map((id) => write(id, "task", 0)), write("0", "task", 0));
-		await put({ deltaBases: [deltaBase("c", "log", "base"), deltaBase("e", "log", "none of it")] });
-		for (const [limit, ids, siblings] of [
-			[10, ["d", "c", "b", "a"], ["c2", "e"]],
-			[2, ["d", "c"], ["e"]],
-			[0, [], []],
-		] as const) {
-			const reading = await storage.readPath?.(key("d"), limit);
-			if (reading === undefined) return;
-			assert.deepEqual(reading.path, await storage.getPath(key("d"), limit));
-			assert.deepEqual(
-				reading.path.map(({ id }) => id),
-				ids,
-			);
-			assert.deepEqual(reading.siblings.map(({ id }) => id).sort(), siblings);
-			assertWrites(
-				reading.writes,
-				ids.map((id) => write(id, "task", 0)),
-			);
-			assert.deepEqual(
-				reading.deltaBases.map(({ id }) => id),
-				ids.length > 0 ? ["c"] : [],
-			);
-			const orphans = ids.length === 4 ? await storage.getOrphanWrites("thread", "", "a") : undefined;
-			assert.deepEqual(reading.orphans, orphans);
-		}
-	});
-
-	test("READ-PATH: it ends at a missing row or a row seen before, and a missing key has none", async (scene) => {
-		const { storage, putRows, putWrites, remove } = scene;
-		await putRows(
-			row("b", { parentId: "missing" }),
-			row("c", { parentId: "b" }),
-			row("x"),
-			row("y", { parentId: "x" }),
-		);
-		await putWrites(write("a", "task", 0));
-		await remove({ relink: [{ key: key("x"), parentId: "y" }] });
-		const path = async (id: string) => {
-			const reading = await storage.readPath?.(key(id), 100);
-			return reading && [reading.path.map(({ id }) => id), reading.orphans?.map(({ id }) => id)];
+		await scene.put({ checkpoint: row("a", { blobs: [top, spare] }), blobs });
+		await scene.put({ checkpoint: row("b", { blobs: [own] }), writes: [blobWrite("b", "task", 0, patch)] });
+		const assertRead = async (ids: string[], known: number[], expected: number[]) => {
+			const keys = ids.map((id) => key(id));
+			const found = (await scene.storage.read(keys, "values", known)).blobs.map(({ id }) => id);
+			assert.deepEqual(found.sort(ascending), expected.sort(ascending));
 		};
-		const ended = await path("c");
-		if (ended === undefined) return;
-		assert.deepEqual(ended, [["c", "b"], ["a"]]);
-		assert.deepEqual(await path("y"), [["y", "x"], undefined]);
-		assert.deepEqual(await path("missing"), [[], undefined]);
+		await assertRead(["a"], [patch], [top, spare]);
+		await assertRead(["a"], [top, spare, await scene.fresh()], []);
+		await assertRead(["a", "b"], [patch, spare], [whole, top, own]);
+		await assertRead(["b"], [whole], [own, patch, source]);
+		await assertRead(["b"], [], [whole, own, patch, source]);
+	});
+
+	test("READ-MOMENT: a read shows one moment, whatever is stored and removed meanwhile", async (scene) => {
+		const other = await scene.reopen();
+		let last = await scene.fresh();
+		const batch = (id: number) => ({ checkpoint: row("a", { blobs: [id] }), blobs: [blob(id, `value ${id}`)] });
+		await scene.put(batch(last));
+		const { family } = await scene.thread();
+		let isDone = false;
+		const change = async () => {
+			for (let n = 0; n < 40; n++) {
+				const next = await scene.fresh();
+				await scene.put(batch(next));
+				await scene.storage.removeBlobs(family, [last]);
+				last = next;
+			}
+			isDone = true;
+		};
+		const look = async () => {
+			while (!isDone)
+				for (const which of [[key("a")], { threadId: "thread", limit: 1 }]) {
+					const { checkpoints, blobs } = await other.read(which, "values");
+					const [id] = checkpoints[0]?.blobs ?? [];
+					assertBlobs(blobs, [blob(id as number, `value ${id}`)]);
+					await pause();
+				}
+		};
+		await Promise.all([change(), look()]);
+	});
+
+	test("THREAD-READ: a thread is read with links, writes and delta bases, those without a checkpoint too", async (scene) => {
+		const { storage, putRows, putWrites, put } = scene;
+		const rows = [
+			row("c", { parentId: "b" }),
+			row("a"),
+			row("a", { ns: "x", parentId: "gone" }),
+			row("b", { parentId: "a" }),
+		];
+		const writes = [write("a", "task", 0), write("gone", "task", 0), write("gone", "task", 0, { ns: "x" })];
+		const deltaBases = [
+			deltaBase("a", "log", "1"),
+			deltaBase("gone", "log", "2"),
+			deltaBase("a", "log", "3", { ns: "x" }),
+		];
+		await putRows(...rows, row("a", { threadId: "thread 2" }));
+		await putWrites(...writes, write("a", "task", 1, { threadId: "thread 2" }));
+		await put({ deltaBases });
+		await put({ deltaBases: [deltaBase("a", "log", "4", { threadId: "threa" })], threadId: "threa" });
+		const reading = await storage.readThread("thread");
+		assert.deepEqual(
+			reading.checkpoints.map(({ ns, id, parentId }) => [ns, id, parentId]),
+			[
+				["", "c", "b"],
+				["", "b", "a"],
+				["", "a", undefined],
+				["x", "a", "gone"],
+			],
+		);
+		assertWrites(reading.writes, writes);
+		assertBases(reading.deltaBases, deltaBases);
+		assert.deepEqual(await storage.readThread("missing"), { checkpoints: [], writes: [], deltaBases: [] });
+		assert.equal((await scanRows(storage, { threadId: "thread", limit: ALL })).length, 4);
 	});
 }
 
-async function read(
-	{ storage }: StorageScene,
-	which: ScanQuery | readonly CheckpointKey[],
-	known: readonly number[] = [],
-): Promise<Reading | undefined> {
-	return storage.read?.(which, known);
+function ascending(a: number, b: number): number {
+	return a - b;
+}
+
+/** Lets others go on. */
+async function pause(): Promise<void> {
+	await new Promise((resolve) => setImmediate(resolve));
 }

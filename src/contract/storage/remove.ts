@@ -1,8 +1,20 @@
 import assert from "node:assert/strict";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { assertSameRows, assertWrites, plainBase, plainBlob, plainKey, plainRow } from "./plain.ts";
-import { blob, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
+import { assertBases, assertBlobs, assertRows, assertWrites, plainKey } from "./plain.ts";
+import {
+	basesAt,
+	familyBlobs,
+	findRow,
+	newestRow,
+	pathIds,
+	scanKeys,
+	scanRows,
+	threadBases,
+	threadWrites,
+	writesAt,
+} from "./reads.ts";
+import { blob, blobWrite, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** remove and removeThread: rows that go, and what the others are given instead. */
 export function removeRules(test: StorageTest): void {
@@ -11,11 +23,11 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		const removed = await remove({ checkpoints: [key("a")] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 1, writes: 2, bytes: "head a".length + "12345".length }));
-		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key("b"), key("a", "x")]);
-		assert.deepEqual(await storage.getWrites([key("a")]), []);
-		assert.deepEqual(await storage.getDeltaBases([key("a")]), []);
-		assert.equal((await storage.getWrites([key("b"), key("a", "x")])).length, 2);
-		assert.equal((await storage.getDeltaBases([key("b"), key("a", "x")])).length, 2);
+		assert.deepEqual(await scanKeys(storage), [key("b"), key("a", "x")]);
+		assert.deepEqual(await writesAt(storage, key("a")), []);
+		assert.deepEqual(await basesAt(storage, key("a")), []);
+		assert.equal((await threadWrites(storage, "thread")).length, 2);
+		assert.equal((await threadBases(storage, "thread")).length, 2);
 	});
 
 	test("REMOVE-ROW: several checkpoints of several namespaces go at once", async (scene) => {
@@ -23,27 +35,27 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		const { checkpoints, writes } = await remove({ checkpoints: [key("b"), key("a", "x"), key("never")] });
 		assert.deepEqual([checkpoints, writes], [2, 2]);
-		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key("a")]);
-		assert.equal((await thread()).head, "a");
+		assert.deepEqual(await scanKeys(storage), [key("a")]);
+		assert.equal((await thread()).newest, "a");
 	});
 
 	test("REMOVE-ROW: blobs stay, also those that the writes named", async (scene) => {
 		const { storage, remove, thread } = scene;
 		const id = await fill(scene);
 		await remove({ checkpoints: [key("a"), key("b"), key("a", "x")] });
-		assert.deepEqual((await storage.getBlobs([id])).map(plainBlob), [blob(id, "large")]);
-		assert.equal((await storage.listBlobs((await thread()).family)).length, 1);
+		assertBlobs(await storage.getBlobs([id]), [blob(id, "large")]);
+		assert.equal((await familyBlobs(storage, (await thread()).family)).length, 1);
 	});
 
 	test("REMOVE-ROW: a thread that has lost all its checkpoints is still there", async (scene) => {
 		const { storage, remove, thread, putRows } = scene;
 		await fill(scene);
 		await remove({ checkpoints: [key("a"), key("b"), key("a", "x")] });
-		const { checkpoints, head } = await thread();
-		assert.deepEqual([checkpoints, head], [0, undefined]);
-		assert.equal(await storage.getLatest("thread", ""), undefined);
+		const { checkpoints, newest } = await thread();
+		assert.deepEqual([checkpoints, newest], [0, undefined]);
+		assert.equal(await newestRow(storage, "thread", ""), undefined);
 		await putRows(row("0"));
-		assert.equal((await thread()).head, "0");
+		assert.equal((await thread()).newest, "0");
 	});
 
 	test("REMOVE-ROW: other threads stay as they are", async (scene) => {
@@ -51,9 +63,9 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		await copy("copy");
 		await remove({ checkpoints: [key("a"), key("b")] });
-		assert.equal((await storage.scan({ threadId: "copy", limit: 10 })).length, 3);
-		assert.equal((await storage.getThreadWrites("copy")).length, 4);
-		assert.equal((await storage.getThreadDeltaBases("copy")).length, 3);
+		assert.equal((await scanRows(storage, { threadId: "copy", limit: 10 })).length, 3);
+		assert.equal((await threadWrites(storage, "copy")).length, 4);
+		assert.equal((await threadBases(storage, "copy")).length, 3);
 	});
 
 	test("REMOVE-ROW: the writes under an id that has no row go with it", async ({
@@ -65,7 +77,7 @@ export function removeRules(test: StorageTest): void {
 		await putWrites(write("gone", "task", 0), write("gone2", "task", 0));
 		const removed = await remove({ checkpoints: [key("gone")] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "task 0".length }));
-		assert.equal((await storage.getThreadWrites("thread")).length, 1);
+		assert.equal((await threadWrites(storage, "thread")).length, 1);
 	});
 
 	test("REMOVE-ROW: what is not there is not counted", async ({ putRows, remove, counted }) => {
@@ -73,10 +85,7 @@ export function removeRules(test: StorageTest): void {
 		const removed = await remove({
 			checkpoints: [key("b"), key("a", "x"), key("b", "y")],
 			writes: [write("a", "task", 0), write("c", "task", 0, { ns: "z" })],
-			relink: [
-				{ key: key("b"), parentId: "a" },
-				{ key: key("b", "y"), parentId: "a" },
-			],
+			orphans: [write("a", "task", 1), write("c", "task", 0)],
 		});
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 0, bytes: 0 }));
 	});
@@ -86,9 +95,9 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		await remove({ checkpoints: [key("b")] });
 		await putRows(row("b", { parentId: "other" }));
-		assert.equal((await storage.getCheckpoint(key("b")))?.parentId, "other");
-		assert.deepEqual(await storage.getWrites([key("b")]), []);
-		assert.deepEqual(await storage.getDeltaBases([key("b")]), []);
+		assert.equal((await findRow(storage, key("b")))?.parentId, "other");
+		assert.deepEqual(await writesAt(storage, key("b")), []);
+		assert.deepEqual(await basesAt(storage, key("b")), []);
 	});
 
 	test("REMOVE-RUN: of checkpoints in a row what came between them meanwhile stays, and the writes of no checkpoint", async ({
@@ -101,35 +110,12 @@ export function removeRules(test: StorageTest): void {
 		for (const n of [1, 3, 5, 7]) await putRows(row(id(n), { parentId: n === 1 ? undefined : id(n - 2) }));
 		for (const n of [1, 3, 4]) await putWrites(write(id(n), "task", 0));
 		await remove({ checkpoints: [key(id(3)), key(id(1))] });
-		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key(id(7)), key(id(5))]);
-		assertWrites(await storage.getThreadWrites("thread"), [write(id(4), "task", 0)]);
+		assert.deepEqual(await scanKeys(storage), [key(id(7)), key(id(5))]);
+		assertWrites(await threadWrites(storage, "thread"), [write(id(4), "task", 0)]);
 		await putRows(row(id(6)));
 		await remove({ checkpoints: [key(id(7)), key(id(5))] });
-		assert.deepEqual((await storage.scan({ limit: 10 })).map(plainKey), [key(id(6))]);
-		assertWrites(await storage.getThreadWrites("thread"), [write(id(4), "task", 0)]);
-	});
-
-	test("REMOVE-TWINS: rows have no twins if other threads do not name all their blobs", async (scene) => {
-		const { storage, put, remove, copy, chain, fresh } = scene;
-		const changes: Record<string, (ids: string[]) => Promise<unknown>> = {
-			gone: () => storage.removeThread("copy"),
-			"without a row": ([id = ""]) => remove({ threadId: "copy", checkpoints: [key(id, "", "copy")] }),
-			"with another head": ([id = ""]) =>
-				put({ checkpoint: row(id, { threadId: "copy", head: bytes("other") }), threadId: "copy" }),
-			"with another value": async ([id = ""]) =>
-				put({ writes: [write(id, "task", 0, { threadId: "copy", value: await fresh(), conflict: "replace" })] }),
-			"without what was recorded": ([id = ""]) => remove({ deltaBases: [deltaBase(id, "log", "base")] }),
-		};
-		for (const [name, change] of Object.entries(changes)) {
-			const ids = await chain(3);
-			const value = await fresh();
-			await put({ writes: [write(ids[0] as string, "task", 0, { value })], blobs: [blob(value, "large")] });
-			await copy("copy");
-			await change(ids);
-			const { hasTwins } = await remove({ checkpoints: ids.map((id) => key(id)) });
-			assert.notEqual(hasTwins, true, `of a copy that is ${name}`);
-			for (const threadId of ["thread", "copy"]) await storage.removeThread(threadId);
-		}
+		assert.deepEqual(await scanKeys(storage), [key(id(6))]);
+		assertWrites(await threadWrites(storage, "thread"), [write(id(4), "task", 0)]);
 	});
 
 	test("REMOVE-ORPHAN: a write goes if its checkpoint has no row, and stays if it has one", async ({
@@ -144,9 +130,9 @@ export function removeRules(test: StorageTest): void {
 		await putRows(row("1"));
 		const removed = await remove({ orphans: [write("1", "a", 0), write("2", "a", 1), write("3", "a", 0)] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "a 1".length }));
-		assertWrites(await storage.getThreadWrites("thread"), [write("1", "a", 0), write("2", "a", 0)]);
+		assertWrites(await threadWrites(storage, "thread"), [write("1", "a", 0), write("2", "a", 0)]);
 		await putRows(row("2"));
-		assertWrites(await storage.getWrites([key("2")]), [write("2", "a", 0)]);
+		assertWrites(await writesAt(storage, key("2")), [write("2", "a", 0)]);
 	});
 
 	test("REMOVE-WRITE: a single write goes, its neighbours stay", async ({
@@ -157,15 +143,15 @@ export function removeRules(test: StorageTest): void {
 		counted,
 	}) => {
 		const writes = ["a", "ab"].flatMap((task) => [0, 1, 11, -1].map((idx) => write("1", task, idx)));
-		await putRows(row("1"));
+		await putRows(row("1"), row("1", { ns: "x" }));
 		await putWrites(...writes, write("1", "a", 1, { ns: "x" }));
 		const removed = await remove({ writes: [write("1", "a", 1), write("1", "a", 2), write("1", "b", 1)] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "a 1".length }));
 		assertWrites(
-			await storage.getWrites([key("1")]),
+			await writesAt(storage, key("1")),
 			writes.filter((one) => one.taskId !== "a" || one.idx !== 1),
 		);
-		assert.equal((await storage.getWrites([key("1", "x")])).length, 1);
+		assert.equal((await writesAt(storage, key("1", "x"))).length, 1);
 	});
 
 	test("REMOVE-WRITE: a write that goes with its checkpoint is counted once", async (scene) => {
@@ -174,29 +160,34 @@ export function removeRules(test: StorageTest): void {
 		assert.equal(writes, 2);
 	});
 
-	test("REMOVE-LINK: rows that stay get the parents they are given, and keep the rest", async ({
-		storage,
-		putRows,
-		remove,
-	}) => {
-		const c = row("c", { parentId: "b", runId: "run", source: "loop", step: 3 });
-		await putRows(
-			row("a"),
-			row("b", { parentId: "a" }),
-			c,
-			row("d", { parentId: "b" }),
-			row("c", { ns: "x", parentId: "b" }),
-		);
-		const relink = [
-			{ key: key("c"), parentId: "a" },
-			{ key: key("d"), parentId: undefined },
+	test("REMOVE-LINK: rows that stay get the parents and heads they are given, and the blobs of these", async (scene) => {
+		const { storage, put, putRows, remove, fourIds } = scene;
+		const [before, after] = await fourIds();
+		const c = row("c", { parentId: "b", runId: "run", source: "loop", step: 3, blobs: [before] });
+		const others = [row("a"), row("c", { ns: "x", parentId: "b" }), row("e", { parentId: "b" })];
+		await put({
+			checkpoint: c,
+			blobs: [blob(before, "before"), blob(after, "after")],
+			writes: [write("c", "task", 0)],
+		});
+		await putRows(...others, row("b", { parentId: "a" }), row("d", { parentId: "b" }));
+		const relinked = [
+			{ ...c, parentId: "a", head: bytes("another"), blobs: [after] },
+			row("d", { parentId: undefined, head: bytes("") }),
 		];
-		await remove({ checkpoints: [key("b")], relink });
-		const found = await storage.getCheckpoint(key("c"));
-		assert.deepEqual(found && plainRow(found), { ...c, parentId: "a" });
-		assert.equal((await storage.getCheckpoint(key("d")))?.parentId, undefined);
-		assert.equal((await storage.getCheckpoint(key("c", "x")))?.parentId, "b");
-		assert.deepEqual((await storage.getChildren("thread", "", ["a"])).map(plainKey), [key("c")]);
+		await remove({ checkpoints: [key("b")], relinked });
+		assertRows(await scanRows(storage, { limit: 10 }), [
+			others[2],
+			relinked[1],
+			relinked[0],
+			others[1],
+			others[0],
+		] as never);
+		const { writes, blobs } = await storage.read([key("c")], "values");
+		assertWrites(writes, [write("c", "task", 0)]);
+		assertBlobs(blobs, [blob(after, "after")]);
+		assert.deepEqual(await pathIds(storage, key("c")), ["c", "a"]);
+		assert.deepEqual((await storage.findRuns(["run"])).checkpoints.map(plainKey), [key("c")]);
 	});
 
 	test("REMOVE-BASE: delta bases are stored by checkpoint and channel, the newest in place of an older one", async (scene) => {
@@ -210,10 +201,8 @@ export function removeRules(test: StorageTest): void {
 		];
 		await remove({ deltaBases: [deltaBase("a", "log", "older, and longer"), deltaBase("b", "log", "3")] });
 		await remove({ deltaBases: bases.filter(({ id }) => id === "a") });
-		assertSameRows((await storage.getThreadDeltaBases("thread")).map(plainBase), bases);
-		assertSameRows((await storage.getDeltaBases([key("a"), key("c")])).map(plainBase), bases.slice(0, 2));
-		assert.deepEqual(await storage.getDeltaBases([]), []);
-		assert.deepEqual(await storage.getThreadDeltaBases("missing"), []);
+		assertBases(await threadBases(storage, "thread"), bases);
+		assertBases((await storage.readPath(key("a"), 1)).deltaBases, bases.slice(0, 2));
 	});
 
 	test("REMOVE-THREAD: a thread goes with all its rows, and is counted", async (scene) => {
@@ -230,10 +219,10 @@ export function removeRules(test: StorageTest): void {
 			}),
 		);
 		assert.equal(await storage.getThread("thread"), undefined);
-		assert.deepEqual(await storage.getThreadWrites("thread"), []);
-		assert.deepEqual(await storage.getThreadDeltaBases("thread"), []);
+		assert.deepEqual(await threadWrites(storage, "thread"), []);
+		assert.deepEqual(await threadBases(storage, "thread"), []);
 		assert.deepEqual(
-			(await storage.scan({ limit: 10 })).map(({ threadId }) => threadId),
+			(await scanRows(storage, { limit: 10 })).map(({ threadId }) => threadId),
 			["threa", "thread2"],
 		);
 	});
@@ -243,10 +232,10 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		await storage.removeThread("thread");
 		await putRows(row("a"));
-		const { checkpoints, head } = await thread();
-		assert.deepEqual([checkpoints, head], [1, "a"]);
-		assert.deepEqual(await storage.getThreadWrites("thread"), []);
-		assert.deepEqual(await storage.getThreadDeltaBases("thread"), []);
+		const { checkpoints, newest } = await thread();
+		assert.deepEqual([checkpoints, newest], [1, "a"]);
+		assert.deepEqual(await threadWrites(storage, "thread"), []);
+		assert.deepEqual(await threadBases(storage, "thread"), []);
 	});
 
 	test("REMOVE-THREAD: a thread that is not there counts nothing", async ({ storage, putRows }) => {
@@ -259,7 +248,7 @@ export function removeRules(test: StorageTest): void {
 async function fill({ put, remove, fresh }: StorageScene): Promise<number> {
 	const id = await fresh();
 	const head = (name: string) => ({ head: bytes(`head ${name}`) });
-	const writes = [write("a", "task", 0, { value: bytes("12345") }), write("a", "task", 1, { value: id })];
+	const writes = [write("a", "task", 0, { value: bytes("12345") }), blobWrite("a", "task", 1, id)];
 	await put({ checkpoint: row("a", head("a")), writes, blobs: [blob(id, "large")] });
 	await put({
 		checkpoint: row("b", { parentId: "a", ...head("b") }),

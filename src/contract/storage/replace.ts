@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import type { Replacement } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
-import { assertWrites, plainBase, plainBlob, plainRow } from "./plain.ts";
+import { assertBases, assertBlobs, assertRows, assertWrites } from "./plain.ts";
+import { basesAt, findRow, scanKeys, writesAt } from "./reads.ts";
 import { blob, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** replaceBytes: other bytes for rows that are still as they were seen. */
@@ -11,12 +12,11 @@ export function replaceRules(test: StorageTest): void {
 		const { storage } = scene;
 		const { id, checkpoint, task, base } = await fill(scene);
 		assert.equal(await storage.replaceBytes(replacements(id)), 4);
-		const found = await storage.getCheckpoint(key("a"));
-		assert.deepEqual(found && plainRow(found), { ...checkpoint, head: bytes("new head") });
+		assertRows([await findRow(storage, key("a"))], [{ ...checkpoint, head: bytes("new head") }]);
 		const added = write("a", "task", 0, { actor: 2, generation: 1 });
-		assertWrites(await storage.getWrites([key("a")]), [{ ...task, value: bytes("new value") }, added]);
-		assert.deepEqual((await storage.getDeltaBases([key("a")])).map(plainBase), [{ ...base, data: bytes("new base") }]);
-		assert.deepEqual((await storage.getBlobs([id])).map(plainBlob), [blob(id, "new blob", undefined, "json")]);
+		assertWrites(await writesAt(storage, key("a")), [{ ...task, value: bytes("new value") }, added]);
+		assertBases(await basesAt(storage, key("a")), [{ ...base, data: bytes("new base") }]);
+		assertBlobs(await storage.getBlobs([id]), [blob(id, "new blob", undefined, "json")]);
 	});
 
 	test("REPLACE-ROW: nothing else changes", async (scene) => {
@@ -49,8 +49,7 @@ export function replaceRules(test: StorageTest): void {
 		const { id } = await fill(scene);
 		await put({ checkpoint: row("a", { head: bytes("changed") }) });
 		assert.equal(await storage.replaceBytes(replacements(id)), 3);
-		const found = await storage.getCheckpoint(key("a"));
-		assert.deepEqual(found && plainRow(found).head, bytes("changed"));
+		assertRows([await findRow(storage, key("a"))], [row("a", { head: bytes("changed") })]);
 		assert.equal(await storage.replaceBytes(replacements(id)), 0);
 	});
 
@@ -59,7 +58,7 @@ export function replaceRules(test: StorageTest): void {
 		await putRows(row("b"));
 		assert.equal(await storage.replaceBytes(replacements(await scene.fresh())), 0);
 		assert.equal(await storage.replaceBytes([]), 0);
-		assert.equal(await storage.getCheckpoint(key("a")), undefined);
+		assert.equal(await findRow(storage, key("a")), undefined);
 	});
 
 	test("REPLACE-SEEN: rows with the same key elsewhere, or in another generation, stay", async (scene) => {
@@ -77,14 +76,11 @@ export function replaceRules(test: StorageTest): void {
 		assert.deepEqual(after.blobs, before.blobs);
 	});
 
-	test("REPLACE-SEEN: a write that names a blob has no bytes to replace", async ({ storage, put, fresh }) => {
-		const id = await fresh();
-		const named = write("a", "task", 0, { value: id });
-		await put({ writes: [named], blobs: [blob(id, "value")] });
-		const replace = { kind: "write" as const, key: named, to: bytes("new") };
-		for (const from of [new Uint8Array(0), bytes(`${id}`), bytes("value")])
-			assert.equal(await storage.replaceBytes([{ ...replace, from }]), 0);
-		assertWrites(await storage.getWrites([key("a")]), [named]);
+	test("REPLACE-LABELS: a checkpoint that has new bytes is found by any labels", async ({ storage, put }) => {
+		await put({ checkpoint: row("a", { source: "loop", head: bytes("old") }), labels: { user: "a" } });
+		await storage.replaceBytes([{ kind: "checkpoint", key: key("a"), from: bytes("old"), to: bytes("new") }]);
+		assert.deepEqual(await scanKeys(storage, { labels: { user: "b" } }), [key("a")]);
+		assert.deepEqual(await scanKeys(storage, { source: "input" }), []);
 	});
 
 	test("REPLACE-SEEN: no bytes can be replaced by some, and some by none", async ({ storage, putRows }) => {
@@ -92,14 +88,21 @@ export function replaceRules(test: StorageTest): void {
 		const replace = async (from: string, to: string) =>
 			storage.replaceBytes([{ kind: "checkpoint", key: key("a"), from: bytes(from), to: bytes(to) }]);
 		assert.deepEqual([await replace("", "some"), await replace("", "other"), await replace("some", "")], [1, 0, 1]);
-		assert.equal((await storage.getCheckpoint(key("a")))?.head.length, 0);
+		assert.equal((await findRow(storage, key("a")))?.head.length, 0);
 	});
 }
 
 /** A row of each kind, and one more write in a later generation. */
 async function fill({ put, fresh }: StorageScene) {
 	const id = await fresh();
-	const checkpoint = row("a", { parentId: "z", runId: "run", source: "loop", step: 3, head: bytes("old head") });
+	const checkpoint = row("a", {
+		parentId: "z",
+		runId: "run",
+		source: "loop",
+		step: 3,
+		blobs: [id],
+		head: bytes("old head"),
+	});
 	const task = write("a", "task", 0, { runId: "run", actor: 1, type: "json", value: bytes("old value") });
 	const base = deltaBase("a", "log", "old base");
 	await put({ checkpoint, writes: [task], deltaBases: [base], blobs: [blob(id, "old blob", undefined, "json")] });

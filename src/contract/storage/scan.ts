@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import type { CheckpointKey, CheckpointRow, Labels, ScanQuery, Storage } from "../../storage/storage.ts";
+import type { CheckpointKey, CheckpointRow, Labels, Scan, Storage } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { compareIds, compareKeys, plainKey } from "./plain.ts";
+import { compareIds, compareKeys, plainKey, shuffled } from "./plain.ts";
+import { findRow, newestRow, scanKeys, scanRows } from "./reads.ts";
 import { key, row } from "./storage-scene.ts";
 
 /** Ids whose order is not the one of a dictionary, least first. */
@@ -14,20 +15,32 @@ const BEYOND_UNITS = ["\uD7FF", "\uE000", "\uFFEE", "\u{10000}", "😀"];
 /** More than any test here stores. */
 const MOST_ROWS = 1_000;
 
-/** getLatest and scan: order, bounds and pages. */
+/** Labels of all kinds; a row without any is found by all. */
+const LABELS: (Labels | undefined)[] = [
+	{ "it's": "loop", step: 1, user: "a" },
+	{ "it's": "loop", step: 2, user: "a\u0000b", score: 0.5 },
+	{ "it's": "input", step: 1.5, user: null, isDone: true },
+	{ isDone: false, user: "", "": "empty", step: -1e21 },
+	{ ["__proto__"]: "proto", constructor: "x", "a\u0000": "\u{1F9F5}", 'a"b.c[0]': "%", "\\u0000": "\\u0000" },
+	{ step: "1", score: Number.MAX_SAFE_INTEGER, isDone: "true", user: "null" },
+	{},
+	undefined,
+];
+
+/** read of a scan: order, bounds, filters and pages. */
 export function scanRules(test: StorageTest): void {
-	test("LATEST-ID: the newest row is the one with the greatest id, in whatever order they come", async ({
+	test("SCAN-NEWEST: the newest row is the one with the greatest id, in whatever order they come", async ({
 		storage,
 		putRows,
 	}) => {
 		await putRows(...shuffled(IDS).map((id) => row(id)), row("zz", { ns: "x" }), row("zz", { threadId: "other" }));
-		assert.equal((await storage.getLatest("thread", ""))?.id, "中");
-		assert.equal((await storage.getLatest("thread", "x"))?.id, "zz");
-		assert.deepEqual(await storage.getLatest("thread", ""), await storage.getCheckpoint(key("中")));
+		assert.equal((await newestRow(storage, "thread", ""))?.id, "中");
+		assert.equal((await newestRow(storage, "thread", "x"))?.id, "zz");
+		assert.deepEqual(await newestRow(storage, "thread", ""), await findRow(storage, key("中")));
 	});
 
-	test("LATEST-ID: without a row there is no newest", async ({ storage, putRows }) => {
-		assert.equal(await storage.getLatest("thread", ""), undefined);
+	test("SCAN-NEWEST: without a row there is no newest", async ({ storage, putRows }) => {
+		assert.equal(await newestRow(storage, "thread", ""), undefined);
 		await putRows(row("a"));
 		for (const [threadId, ns] of [
 			["thread", "x"],
@@ -35,7 +48,7 @@ export function scanRules(test: StorageTest): void {
 			["thread2", ""],
 			["", ""],
 		] as const)
-			assert.equal(await storage.getLatest(threadId, ns), undefined);
+			assert.equal(await newestRow(storage, threadId, ns), undefined);
 	});
 
 	test("SCAN-ORDER: rows come by descending id, compared as binary", async ({ storage, putRows }) => {
@@ -56,16 +69,16 @@ export function scanRules(test: StorageTest): void {
 			await idsOf(storage, { threadId: "thread", ns: "", before: "\u{10000}", limit: 100 }),
 			descending.slice(2),
 		);
-		assert.equal((await storage.getLatest("thread", ""))?.id, "😀");
-		assert.equal((await thread()).head, "😀");
-		const ties = (await storage.scan({ limit: 100 })).filter(({ id }) => id === "a");
+		assert.equal((await newestRow(storage, "thread", ""))?.id, "😀");
+		assert.equal((await thread()).newest, "😀");
+		const ties = (await scanRows(storage, { limit: 100 })).filter(({ id }) => id === "a");
 		assert.deepEqual(ties.map(plainKey), ties.map(plainKey).sort(compareKeys));
 	});
 
 	test("SCAN-ORDER: rows with one id come by ascending thread, then namespace", async ({ storage, putRows }) => {
 		const keys = ["b", "a", "ab", "B"].flatMap((threadId) => ["x", "", "xy", "X"].map((ns) => key("1", ns, threadId)));
 		await putRows(...keys.map((one) => row(one.id, one)), row("2", { threadId: "zz" }), row("0", { threadId: "0" }));
-		const found = (await storage.scan({ limit: 100 })).map(plainKey);
+		const found = await scanKeys(storage, { limit: 100 });
 		const expected = [key("2", "", "zz"), ...[...keys].sort(compareKeys), key("0", "", "0")];
 		assert.deepEqual(found, expected);
 	});
@@ -78,7 +91,7 @@ export function scanRules(test: StorageTest): void {
 		for (const threadId of [undefined, "a", "ab", "abc"])
 			for (const ns of [undefined, "", "a", "ab", "abc"]) {
 				const expected = keys.filter((one) => (threadId ?? one.threadId) === one.threadId && (ns ?? one.ns) === one.ns);
-				assert.deepEqual((await storage.scan({ threadId, ns, limit: 100 })).map(plainKey), expected.sort(compareKeys));
+				assert.deepEqual(await scanKeys(storage, { threadId, ns, limit: 100 }), expected.sort(compareKeys));
 			}
 	});
 
@@ -114,7 +127,7 @@ export function scanRules(test: StorageTest): void {
 		const ids = (await chain(30)).reverse();
 		const seen: string[] = [];
 		for (let after: CheckpointKey | undefined; ; ) {
-			const page = await storage.scan({ threadId: "thread", after, limit: 4 });
+			const page = await scanRows(storage, { threadId: "thread", after, limit: 4 });
 			if (page.length === 0) break;
 			seen.push(...page.map(({ id }) => id));
 			assert.ok(seen.length <= MOST_ROWS, "the pages do not end");
@@ -125,61 +138,93 @@ export function scanRules(test: StorageTest): void {
 		assert.deepEqual(seen, ids);
 	});
 
-	test("SCAN-LABELS: rows that have labels come, whatever others are left out", async ({ storage, put }) => {
-		const labels: (Labels | undefined)[] = [
-			{ source: "loop", step: 1, user: "a" },
-			{ source: "loop", step: 2, user: "a\u0000b", score: 0.5 },
-			{ source: "input", step: 1.5, user: null, isDone: true },
-			{},
-			undefined,
-		];
-		for (const [n, one] of labels.entries()) {
-			const { source, step } = (one ?? {}) as { source?: string; step?: number };
-			const columns = { source, step: Number.isInteger(step) ? step : undefined };
-			await put({ checkpoint: row(checkpointId(n), columns), labels: one });
-		}
+	test("SCAN-SOURCE: only rows with the source and the step come that are asked for, a full page of them", async (scene) => {
+		const { storage, putRows } = scene;
+		const sources = ["loop", "loop ", "input", "", undefined, "it's", "lo%", "\u0000"];
+		const steps = [0, -1, 1, undefined];
+		const rows = sources.flatMap((source, n) =>
+			steps.map((step, m) => row(checkpointId(n * 10 + m), { source, step, ns: m % 2 ? "x" : "" })),
+		);
+		await putRows(...shuffled(rows));
+		for (const source of [...sources, "never"])
+			for (const step of [...steps, 99])
+				for (const limit of [1, 3, 100]) {
+					const isWanted = (one: CheckpointRow) =>
+						(source === undefined || one.source === source) && (step === undefined || one.step === step);
+					const expected = rows.filter(isWanted).map(plainKey).sort(compareKeys).slice(0, limit);
+					assert.deepEqual(await scanKeys(storage, { source, step, limit }), expected);
+				}
+	});
+
+	test("SCAN-SOURCE: a row that is put again has its new source and step", async ({ storage, putRows }) => {
+		await putRows(row("a", { source: "input", step: 1 }), row("a", { source: "loop", step: 2 }));
+		assert.deepEqual(await scanKeys(storage, { source: "input" }), []);
+		assert.deepEqual(await scanKeys(storage, { source: "loop", step: 2 }), [key("a")]);
+	});
+
+	test("SCAN-LABELS: rows that have the labels come, whatever others are left out", async ({ storage, put }) => {
+		for (const [n, labels] of LABELS.entries()) await put({ checkpoint: row(checkpointId(n)), labels });
 		const wanted: Labels[] = [
-			...labels.flatMap((one) => Object.entries(one ?? {}).map(([name, value]) => ({ [name]: value }))),
-			{ source: "loop", user: "a" },
+			...LABELS.flatMap((one) => Object.entries(one ?? {}).map(([name, value]) => ({ [name]: value }))),
+			{ "it's": "loop", user: "a" },
 			{ step: 1, user: "b" },
+			{ never: "put" },
 			{},
 		];
-		for (const one of wanted) {
-			const found = await idsOf(storage, { labels: one, limit: 10 });
-			const isFound = (labels: Labels | undefined) =>
-				Object.entries(one).every(([name, value]) => labels?.[name] === value);
-			const expected = labels.flatMap((labels, n) => (labels && isFound(labels) ? [checkpointId(n)] : []));
+		for (const labels of wanted)
+			for (const threadId of ["thread", undefined]) await assertFound(storage, { threadId, labels });
+	});
+
+	test("SCAN-LABELS: pages that end with a short one give every row that has the labels", async ({ storage, put }) => {
+		const ids = Array.from({ length: 60 }, (_, n) => checkpointId(n));
+		for (const [n, id] of ids.entries()) await put({ checkpoint: row(id), labels: { user: n % 7 === 0 ? "a" : "b" } });
+		for (const threadId of ["thread", undefined]) {
+			const found = (await scanPages(storage, { threadId, labels: { user: "a" } }, 4)).map(({ id }) => id);
 			assert.deepEqual(
-				expected.filter((id) => !found.includes(id)),
+				missingFrom(
+					found,
+					ids.filter((_, n) => n % 7 === 0),
+				),
 				[],
 			);
 		}
 	});
 
-	test("SCAN-CONTAINS: rows whose heads have the pieces come, whatever others are left out", async (scene) => {
-		const { storage, put } = scene;
-		const heads = ["", "a", "xabx", "ba", "x ab ba x", "ab".repeat(2000), "\u0000ab"].map((text) => Buffer.from(text));
-		for (const [n, head] of heads.entries()) await put({ checkpoint: row(checkpointId(n), { head }) });
-		for (const texts of [[], ["ab"], ["ab", "ba"], ["\u0000"], ["x", "ab"], ["c"]]) {
-			const pieces = texts.map((text) => Buffer.from(text));
-			for (const threadId of ["thread", undefined]) {
-				const found = await idsOf(storage, { threadId, contains: { pieces }, limit: 10 });
-				const expected = heads.flatMap((head, n) =>
-					pieces.every((piece) => head.includes(piece)) ? [checkpointId(n)] : [],
-				);
-				assert.deepEqual(
-					expected.filter((id) => !found.includes(id)),
-					[],
-				);
-			}
+	test("SCAN-LABELS: a row that is put again has its new labels, or is found by any", async ({ storage, put }) => {
+		for (const [id, labels] of [
+			["a", { user: "new" }],
+			["b", undefined],
+		] as const) {
+			await put({ checkpoint: row(id), labels: { user: "old" } });
+			await put({ checkpoint: row(id), labels });
 		}
+		assert.deepEqual(await scanKeys(storage, { labels: { user: "new" } }), [key("b"), key("a")]);
+	});
+
+	test("SCAN-LABELS: rows that are relinked or copied are still found by their labels", async (scene) => {
+		const { storage, put, remove, copy } = scene;
+		for (const id of ["a", "b"]) await put({ checkpoint: row(id), labels: { user: id, n: 1 } });
+		await remove({ relinked: [row("b", { parentId: "a" })] });
+		const added = ["b", "c"].map((id) => row(id, { threadId: "copy", step: 3 }));
+		await copy("copy", { checkpoints: added });
+		await copy("some", { keys: [key("a")], checkpoints: [] });
+		const find = async (labels: Labels) =>
+			(await scanKeys(storage, { labels })).map(({ threadId, id }) => `${id} of ${threadId}`);
+		const ofEach =
+			(user: string, ...names: string[]) =>
+			async () =>
+				assert.deepEqual(missingFrom(await find({ user }), names), []);
+		await ofEach("a", "a of thread", "a of copy", "a of some")();
+		await ofEach("b", "b of thread", "b of copy")();
+		// A row that was not copied has no labels, so any find it.
+		await ofEach("other", "c of copy")();
 	});
 
 	for (const size of [1, 7, 64])
 		test(`SCAN-PAGES: pages of ${size} give each of 300 rows once and in order`, async ({ storage, put }) => {
 			const rows = manyRows();
 			for (const checkpoint of shuffled(rows)) await put({ checkpoint });
-			const queries: Omit<ScanQuery, "limit">[] = [
+			const queries: Omit<Scan, "limit">[] = [
 				{},
 				{ threadId: "a" },
 				{ ns: "x" },
@@ -201,7 +246,7 @@ function manyRows(): CheckpointRow[] {
 	return ["a", "ab", "b"].flatMap((threadId) => ["", "x"].flatMap((ns) => ids.map((id) => row(id, { threadId, ns }))));
 }
 
-function matches({ threadId, ns, before }: Omit<ScanQuery, "limit">, key: CheckpointKey): boolean {
+function matches({ threadId, ns, before }: Omit<Scan, "limit">, key: CheckpointKey): boolean {
 	return (
 		(threadId ?? key.threadId) === key.threadId &&
 		(ns ?? key.ns) === key.ns &&
@@ -209,10 +254,10 @@ function matches({ threadId, ns, before }: Omit<ScanQuery, "limit">, key: Checkp
 	);
 }
 
-async function scanPages(storage: Storage, query: Omit<ScanQuery, "limit">, size: number): Promise<CheckpointKey[]> {
+async function scanPages(storage: Storage, query: Omit<Scan, "limit">, size: number): Promise<CheckpointKey[]> {
 	const found: CheckpointKey[] = [];
 	for (let after: CheckpointKey | undefined; ; after = found.at(-1)) {
-		const page = await storage.scan({ ...query, after, limit: size });
+		const page = await scanRows(storage, { ...query, after, limit: size });
 		assert.ok(page.length <= size);
 		found.push(...page.map(plainKey));
 		assert.ok(found.length <= MOST_ROWS, "the pages do not end");
@@ -220,18 +265,18 @@ async function scanPages(storage: Storage, query: Omit<ScanQuery, "limit">, size
 	}
 }
 
-async function idsOf(storage: Storage, query: ScanQuery): Promise<string[]> {
-	return (await storage.scan(query)).map(({ id }) => id);
+async function idsOf(storage: Storage, scan: Partial<Scan>): Promise<string[]> {
+	return (await scanKeys(storage, scan)).map(({ id }) => id);
 }
 
-/** In an order that is no order, but always the same. */
-export function shuffled<T>(items: readonly T[]): T[] {
-	const result = [...items];
-	let state = 7;
-	for (let i = result.length - 1; i > 0; i--) {
-		state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-		const j = state % (i + 1);
-		[result[i], result[j]] = [result[j] as T, result[i] as T];
-	}
-	return result;
+/** Of the rows that were put with {@link LABELS}, those that have the labels of the scan, or none at all, must be found. */
+async function assertFound(storage: Storage, scan: Partial<Scan>): Promise<void> {
+	const isFound = (labels: Labels | undefined) =>
+		labels === undefined || Object.entries(scan.labels ?? {}).every(([name, value]) => labels[name] === value);
+	const expected = LABELS.flatMap((labels, n) => (isFound(labels) ? [checkpointId(n)] : []));
+	assert.deepEqual(missingFrom(await idsOf(storage, scan), expected), []);
+}
+
+function missingFrom<T>(found: readonly T[], expected: readonly T[]): T[] {
+	return expected.filter((one) => !found.includes(one));
 }

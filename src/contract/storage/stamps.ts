@@ -2,7 +2,18 @@ import assert from "node:assert/strict";
 import type { Storage } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
-import { blob, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
+import { findRow, newestRow, scanRows } from "./reads.ts";
+import {
+	blob,
+	blobWrite,
+	COPY_ALL,
+	deltaBase,
+	key,
+	NO_REMOVAL,
+	row,
+	type StorageScene,
+	write,
+} from "./storage-scene.ts";
 
 /** Stamps: a batch that builds on what may be gone is refused and changes nothing. */
 export function stampRules(test: StorageTest): void {
@@ -21,7 +32,7 @@ export function stampRules(test: StorageTest): void {
 		const batch = {
 			checkpoint: row("b"),
 			deltaBases,
-			writes: [write("a", "task", 1, { value: id })],
+			writes: [blobWrite("a", "task", 1, id)],
 			blobs: [blob(id, "value")],
 		};
 		for (const wrong of [stamp - 1, stamp + 1, 0, await fresh()])
@@ -40,7 +51,8 @@ export function stampRules(test: StorageTest): void {
 		assert.equal(await tryPut({ checkpoint: row("a"), blobs: [blob(id, "value")], stamp: id, fresh: id }), undefined);
 		assert.equal(await storage.getThread("thread"), undefined);
 		assert.deepEqual(await storage.getBlobs([id]), []);
-		assert.deepEqual(await storage.scan({ limit: 10 }), []);
+		assert.deepEqual(await scanRows(storage, { limit: 10 }), []);
+		assert.deepEqual(await storage.listFamilies(10, undefined), []);
 	});
 
 	test("STAMP-REMOVE: a removal gives the thread its new stamp, which every read of a row shows", async (scene) => {
@@ -50,7 +62,7 @@ export function stampRules(test: StorageTest): void {
 		await remove({ newStamp });
 		assert.equal((await thread()).stamp, newStamp);
 		assert.deepEqual(await stampsOf(storage), [newStamp]);
-		assert.notEqual((await storage.getCheckpoint(key("c", "", "other")))?.stamp, newStamp);
+		assert.notEqual((await findRow(storage, key("c", "", "other")))?.stamp, newStamp);
 	});
 
 	test("STAMP-REMOVE: what was planned before a removal is refused, what is planned after it is taken", async (scene) => {
@@ -64,7 +76,7 @@ export function stampRules(test: StorageTest): void {
 			undefined,
 		);
 		assert.equal(await storage.copy({ ...(await emptyCopy(scene)), stamp: old }), undefined);
-		assert.ok(await storage.getCheckpoint(key("a")));
+		assert.ok(await findRow(storage, key("a")));
 		const { stamp } = await scene.thread();
 		assert.equal((await tryPut({ checkpoint: row("c"), stamp }))?.stamp, stamp);
 		await copy("copy");
@@ -79,7 +91,7 @@ export function stampRules(test: StorageTest): void {
 			...(await emptyRemoval(scene)),
 			checkpoints: [key("a")],
 			writes: [write("a", "task", 0)],
-			relink: [{ key: key("a"), parentId: "b" }],
+			relinked: [row("a", { parentId: "b" })],
 			deltaBases: [deltaBase("a", "log", "base")],
 		};
 		for (const wrong of [stamp + 1, stamp - 1, await fresh()])
@@ -133,11 +145,11 @@ export function stampRules(test: StorageTest): void {
 /** The stamps that reads of the rows `a` and its child `b` show. */
 async function stampsOf(storage: Storage): Promise<number[]> {
 	const rows = [
-		await storage.getCheckpoint(key("a")),
-		await storage.getLatest("thread", ""),
-		...(await storage.scan({ threadId: "thread", limit: 10 })),
-		...(await storage.getPath(key("b"), 10)),
-		...(await storage.getChildren("thread", "", ["a"])),
+		await findRow(storage, key("a")),
+		await newestRow(storage, "thread", ""),
+		...(await scanRows(storage, { threadId: "thread", limit: 10 })),
+		...(await storage.readPath(key("b"), 10)).path,
+		...(await storage.readPath(key("a"), 10)).siblings,
 	];
 	assert.equal(rows.length, 7);
 	return [...new Set(rows.map((found) => found?.stamp as number))];
@@ -145,19 +157,10 @@ async function stampsOf(storage: Storage): Promise<number[]> {
 
 async function emptyRemoval({ storage, fresh }: StorageScene) {
 	const stamp = (await storage.getThread("thread"))?.stamp ?? 0;
-	return {
-		threadId: "thread",
-		stamp,
-		newStamp: await fresh(),
-		checkpoints: [],
-		writes: [],
-		relink: [],
-		deltaBases: [],
-	};
+	return { threadId: "thread", stamp, newStamp: await fresh(), ...NO_REMOVAL };
 }
 
 async function emptyCopy({ storage, fresh, tick }: StorageScene) {
 	const stamp = (await storage.getThread("thread"))?.stamp ?? 0;
-	const rest = { fresh: await fresh(), now: tick(), checkpoints: undefined, deltaBases: [] };
-	return { source: "thread", stamp, target: "copy", ...rest };
+	return { source: "thread", stamp, target: "copy", fresh: await fresh(), now: tick(), ...COPY_ALL };
 }

@@ -39,6 +39,7 @@ export function row(id: string, fields: Partial<CheckpointRow> = {}): Checkpoint
 		runId: undefined,
 		source: undefined,
 		step: undefined,
+		blobs: [],
 		head,
 		...fields,
 	};
@@ -50,8 +51,19 @@ export type TestWrite = WriteRow & NewWrite;
 /** A write at a checkpoint of the thread that most tests use, which is dropped if there is one in its place. */
 export function write(id: string, taskId: string, idx: number, fields: Partial<TestWrite> = {}): TestWrite {
 	const place = { ...key(id), taskId, idx, taskPath: undefined, generation: 0, conflict: "drop" as const };
-	const value = bytes(`${taskId} ${idx}`);
-	return { ...place, channel: "channel", runId: undefined, actor: undefined, type: undefined, value, ...fields };
+	const rest = { channel: "channel", runId: undefined, actor: undefined, type: undefined, blob: undefined };
+	return { ...place, ...rest, value: bytes(`${taskId} ${idx}`), ...fields };
+}
+
+/** A write whose value is in a blob, in the generation after the last. */
+export function blobWrite(
+	id: string,
+	taskId: string,
+	idx: number,
+	blob: number,
+	fields: Partial<TestWrite> = {},
+): TestWrite {
+	return write(id, taskId, idx, { blob, value: new Uint8Array(0), conflict: "add", ...fields });
 }
 
 export function blob(id: number, content: string | Uint8Array, base?: number, type?: string, source?: number): BlobRow {
@@ -66,6 +78,11 @@ export function deltaBase(
 ): DeltaBaseRow {
 	return { ...key(id), channel, data: bytes(content), ...fields };
 }
+
+/** A removal that removes nothing. */
+export const NO_REMOVAL = { checkpoints: [], writes: [], orphans: [], relinked: [], deltaBases: [] };
+/** A copy of everything, with nothing besides. */
+export const COPY_ALL = { keys: undefined, checkpoints: [], writes: [], deltaBases: [] };
 
 /** What one test works with: an empty storage and short ways to fill it. */
 export class StorageScene {
@@ -108,7 +125,8 @@ export class StorageScene {
 
 	readonly tryPut = async (batch: Partial<PutBatch>): Promise<PutResult | undefined> => {
 		const threadId = batch.checkpoint?.threadId ?? batch.writes?.[0]?.threadId ?? "thread";
-		return this.storage.put({ threadId, fresh: await this.fresh(), now: this.tick(), blobs: [], writes: [], ...batch });
+		const nothing = { blobs: [], writes: [], deltaBases: [] };
+		return this.storage.put({ threadId, fresh: await this.fresh(), now: this.tick(), ...nothing, ...batch });
 	};
 
 	/** Puts writes of several tasks, in a batch for each. */
@@ -137,8 +155,8 @@ export class StorageScene {
 	readonly remove = async (batch: Partial<RemoveBatch>) => {
 		const threadId = batch.threadId ?? "thread";
 		const { stamp } = await this.thread(threadId);
-		const nothing = { checkpoints: [], writes: [], relink: [], deltaBases: [] };
-		const removed = await this.storage.remove({ threadId, stamp, newStamp: await this.fresh(), ...nothing, ...batch });
+		const newStamp = await this.fresh();
+		const removed = await this.storage.remove({ threadId, stamp, newStamp, ...NO_REMOVAL, ...batch });
 		assert.ok(removed, "a removal that is up to date was refused");
 		return removed;
 	};
@@ -147,7 +165,7 @@ export class StorageScene {
 	readonly copy = async (target: string, batch: Partial<Parameters<Storage["copy"]>[0]> = {}) => {
 		const source = batch.source ?? "thread";
 		const { stamp } = await this.thread(source);
-		const rest = { fresh: await this.fresh(), now: this.tick(), checkpoints: undefined, deltaBases: [] };
+		const rest = { fresh: await this.fresh(), now: this.tick(), ...COPY_ALL };
 		const copied = await this.storage.copy({ source, stamp, target, ...rest, ...batch });
 		assert.ok(copied, "a copy that is up to date was refused");
 		return copied;
@@ -160,13 +178,9 @@ export class StorageScene {
 		return thread;
 	};
 
-	/** A count fit to be compared: without its bytes if they are the backend's own, or what else the backend says. */
-	readonly counted = <T extends { readonly bytes: unknown; readonly hasTwins?: unknown }>({
-		hasTwins: _,
-		...count
-	}: T) => {
-		return this.#countsBytes ? count : { ...count, bytes: undefined };
-	};
+	/** A count fit to be compared: without its bytes if they are the backend's own. */
+	readonly counted = <T extends { readonly bytes: unknown }>(count: T) =>
+		this.#countsBytes ? count : { ...count, bytes: undefined };
 
 	/** Another storage over the same data, or the same storage where it can't be opened twice. */
 	readonly reopen = async (): Promise<Storage> => {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import type { CheckpointKey, RowCount } from "../../storage/storage.ts";
+import type { CheckpointKey, CheckpointRow, RowCount } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { readAll } from "./audit.ts";
 import { NaiveStorage } from "./naive-storage.ts";
-import { sorted } from "./plain.ts";
+import { assertBases, assertBlobs, assertRows, assertWrites, compareKeys } from "./plain.ts";
+import { ALL } from "./reads.ts";
 import { blob, bytes, deltaBase, row, type StorageScene, type TestWrite, write } from "./storage-scene.ts";
 
 /** Enough for every operation to meet every state that the few names below allow. */
@@ -30,6 +31,7 @@ export function storyRules(test: StorageTest): void {
 					{ ...expected, totals },
 					`step ${step}, ${name}`,
 				);
+				await story.compareReads();
 			}
 		});
 }
@@ -64,12 +66,51 @@ class Story {
 			fresh: await fresh(),
 			now: this.#pick([tick(), tick() - 1]),
 			checkpoint: this.#pick([undefined, this.#row(threadId), this.#row(threadId)]),
-			blobs: [blob(id, `blob ${id}`, this.#pick([undefined, ...this.#blobs]))],
+			blobs: [blob(id, `blob ${id}`, this.#anyBlob(), undefined, this.#anyBlob())],
 			writes: this.#writes(threadId, id),
-			deltaBases: this.#pick([undefined, undefined, [this.#deltaBase(threadId)]]),
+			deltaBases: this.#pick([[], [], [this.#deltaBase(threadId)]]),
 		};
 		assert.deepEqual(await storage.put(batch), this.#model.put(batch));
 		this.#blobs = [...this.#blobs, id].slice(-6);
+	}
+
+	/** Reads in some way, which must be as in the model. */
+	async compareReads(): Promise<void> {
+		const { storage } = this.#scene;
+		const threadId = this.#thread();
+		const scan = {
+			threadId: this.#pick([undefined, threadId, threadId]),
+			ns: this.#pick([undefined, ...NAMESPACES]),
+			before: this.#pick([undefined, undefined, ...IDS]),
+			after: this.#pick([undefined, undefined, this.#key(threadId)]),
+			source: this.#pick([undefined, undefined, "loop"]),
+			step: this.#pick([undefined, undefined, 1]),
+			limit: this.#below(8),
+		};
+		const keys = IDS.filter(() => this.#below(2) === 0).map((id) => ({ ...this.#key(threadId), id }));
+		const known = this.#blobs.filter(() => this.#below(3) === 0);
+		for (const [which, rows] of [
+			[scan, this.#model.scan(scan)],
+			[keys, keys.flatMap((key) => this.#model.find(key) ?? [])],
+		] as const) {
+			const found = await storage.read(which, "values", known);
+			const values = this.#model.readValues(rows, known);
+			assertRows(found.checkpoints, rows);
+			assertWrites(found.writes, values.writes);
+			assertBlobs(found.blobs, values.blobs);
+		}
+		await this.#comparePath(this.#key(threadId), this.#below(7));
+	}
+
+	async #comparePath(start: CheckpointKey, limit: number): Promise<void> {
+		const found = await this.#scene.storage.readPath(start, limit);
+		const expected = this.#model.readPath(start, limit);
+		assertRows(found.path, expected.path);
+		assertRows([...found.siblings].sort(compareKeys), expected.siblings.sort(compareKeys));
+		assertWrites(found.writes, expected.writes);
+		assertBases(found.deltaBases, expected.deltaBases);
+		assert.equal(found.orphans === undefined, expected.orphans === undefined, "orphans are missing or too many");
+		assertWrites(found.orphans ?? [], expected.orphans ?? []);
 	}
 
 	async remove(): Promise<void> {
@@ -77,15 +118,19 @@ class Story {
 		const some = <T>(make: () => T) => Array.from({ length: this.#below(3) }, make);
 		const { ns } = this.#key(threadId);
 		const run = UUIDS.slice(this.#below(2)).map((id) => ({ threadId, ns, id }));
-		const batch = {
+		const removal = {
 			threadId,
 			stamp: this.#stamp(threadId),
 			newStamp: await this.#scene.fresh(),
 			checkpoints: this.#pick([run, some(() => this.#key(threadId))]),
 			writes: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
-			relink: some(() => ({ key: this.#key(threadId), parentId: this.#pick([undefined, ...IDS]) })),
+			orphans: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
 			deltaBases: some(() => this.#deltaBase(threadId)),
 		};
+		const isGone = (row: CheckpointKey) => removal.checkpoints.some(({ ns, id }) => ns === row.ns && id === row.id);
+		const survivors = this.#model.scan({ threadId, limit: ALL }).filter((row) => !isGone(row));
+		const relinked = survivors.filter(() => this.#below(3) === 0).map((row) => this.#relinked(row));
+		const batch = { ...removal, relinked };
 		this.#assertCounted(await this.#scene.storage.remove(batch), this.#model.remove(batch));
 	}
 
@@ -93,17 +138,19 @@ class Story {
 		const source = this.#thread();
 		const known = this.#model.threads.map(({ threadId }) => threadId);
 		const free = TARGETS.filter((threadId) => !known.includes(threadId));
-		const keys = new Map(NAMESPACES.flatMap((ns) => IDS.map((id) => [`${ns} ${id}`, { threadId: source, ns, id }])));
-		const chosen = [...keys.values()].filter(() => this.#below(2) === 0);
-		const parents = chosen.map((key) => ({ key, parentId: this.#pick([undefined, ...IDS]) }));
+		const keys = NAMESPACES.flatMap((ns) => IDS.map((id) => ({ threadId: source, ns, id })));
+		const chosen = keys.filter(() => this.#below(2) === 0);
+		const target = this.#pick([...TARGETS, ...free, ...free, ...free]);
 		const batch = {
 			source,
 			stamp: this.#stamp(source),
-			target: this.#pick([...TARGETS, ...free, ...free, ...free]),
+			target,
 			fresh: await this.#scene.fresh(),
 			now: this.#scene.tick(),
-			checkpoints: this.#pick([undefined, parents]),
-			deltaBases: [this.#deltaBase(source)],
+			keys: this.#pick([undefined, chosen]),
+			checkpoints: this.#pick([[], [this.#row(target)]]),
+			writes: this.#pick([[], [write(this.#pick(IDS), `task of ${target}`, 0, { threadId: target, generation: 1 })]]),
+			deltaBases: [this.#deltaBase(target)],
 		};
 		this.#assertCounted(await this.#scene.storage.copy(batch), this.#model.copy(batch));
 	}
@@ -118,8 +165,7 @@ class Story {
 		const ids = this.#blobs.filter(() => this.#below(2) === 0);
 		await this.#scene.storage.removeBlobs(family, ids);
 		this.#model.removeBlobs(family, ids);
-		const left = await this.#scene.storage.getBlobs(this.#blobs);
-		assert.deepEqual(sorted(left.map(({ id }) => ({ id }))), sorted(this.#model.getBlobs(this.#blobs)));
+		assertBlobs(await this.#scene.storage.getBlobs(this.#blobs), this.#model.getBlobs(this.#blobs));
 	}
 
 	#assertCounted(actual: RowCount | undefined, expected: RowCount | undefined): void {
@@ -135,8 +181,21 @@ class Story {
 			ns,
 			parentId,
 			runId: this.#pick([undefined, "run"]),
+			source: this.#pick([undefined, "loop", "input"]),
+			step: this.#pick([undefined, 0, 1]),
+			blobs: [...new Set([this.#anyBlob() ?? 1, this.#anyBlob() ?? 2])],
 			head: bytes(`head ${this.#below(1_000)}`),
 		});
+	}
+
+	#relinked(row: CheckpointRow): CheckpointRow {
+		const blobs = this.#blobs.filter(() => this.#below(3) === 0);
+		return { ...row, parentId: this.#pick([undefined, ...IDS]), blobs, head: bytes(`relinked ${this.#below(1_000)}`) };
+	}
+
+	/** A blob that may be there, or none. */
+	#anyBlob(): number | undefined {
+		return this.#pick([undefined, ...this.#blobs]);
 	}
 
 	/** Some of one task. */
@@ -151,9 +210,10 @@ class Story {
 	}
 
 	#write({ threadId, ns, id }: CheckpointKey, idx: number, blobId: number): TestWrite {
-		const value = this.#pick([bytes(`value ${this.#below(1_000)}`), blobId]);
 		const conflict = this.#pick(["replace", "add", "drop"] as const);
-		const place = { threadId, ns, value, conflict, generation: this.#below(3), channel: `${this.#below(9)}` };
+		const blob = conflict === "add" ? this.#pick([undefined, blobId]) : undefined;
+		const value = blob === undefined ? bytes(`value ${this.#below(1_000)}`) : new Uint8Array(0);
+		const place = { threadId, ns, blob, value, conflict, generation: this.#below(3), channel: `${this.#below(9)}` };
 		return write(id, this.#pick(["task", "task 1"]), idx, place);
 	}
 

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import type { Storage, ThreadRow } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { compareIds } from "./plain.ts";
-import { shuffled } from "./scan.ts";
-import { key, row, type StorageScene, write } from "./storage-scene.ts";
+import { compareIds, shuffled } from "./plain.ts";
+import { blob, blobWrite, bytes, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 type Place = { updatedAt: number; threadId: string };
 
-/** getThread and listThreads: counters, times, order and pages. */
+const NOTHING = { threads: 0, checkpoints: 0, writes: 0, bytes: { checkpoints: 0, blobs: 0, writes: 0 } };
+
+/** getThread, listThreads and totals: counters, times, order and pages. */
 export function threadRules(test: StorageTest): void {
 	test("THREAD-GET: a thread is found by its whole id", async ({ storage, putRows }) => {
 		await putRows(row("a", { threadId: "ab" }));
@@ -15,11 +16,11 @@ export function threadRules(test: StorageTest): void {
 		for (const missing of ["a", "abc", "AB", "", "%"]) assert.equal(await storage.getThread(missing), undefined);
 	});
 
-	test("THREAD-COUNT: counters and head are right after every operation", async (scene) => {
+	test("THREAD-COUNT: counters and newest are right after every operation", async (scene) => {
 		const { storage, putRows, put, remove, copy } = scene;
 		const info = async () => {
 			const threads = await storage.listThreads(10, undefined);
-			return Object.fromEntries(threads.map(({ threadId, checkpoints, head }) => [threadId, [checkpoints, head]]));
+			return Object.fromEntries(threads.map(({ threadId, checkpoints, newest }) => [threadId, [checkpoints, newest]]));
 		};
 		await putRows(row("b"), row("c"), row("a"), row("d", { ns: "x" }));
 		assert.deepEqual(await info(), { thread: [4, "c"] });
@@ -28,15 +29,15 @@ export function threadRules(test: StorageTest): void {
 		await copy("copy");
 		await remove({ checkpoints: [key("c")] });
 		assert.deepEqual(await info(), { thread: [4, "b"], copy: [5, "c"] });
-		await remove({ checkpoints: [key("c", "x"), key("a")], relink: [{ key: key("b"), parentId: undefined }] });
+		await remove({ checkpoints: [key("c", "x"), key("a")], relinked: [row("b")] });
 		assert.deepEqual(await info(), { thread: [2, "b"], copy: [5, "c"] });
 		await remove({ checkpoints: [key("b")] });
 		assert.deepEqual(await info(), { thread: [1, undefined], copy: [5, "c"] });
 		await put({ writes: [write("a", "task", 0)] });
-		await copy("part", { source: "copy", checkpoints: [{ key: key("a"), parentId: undefined }] });
+		await copy("part", { source: "copy", keys: [key("a")], checkpoints: [row("b", { threadId: "part" })] });
 		await storage.removeThread("copy");
 		await putRows(row("0"), row("z", { threadId: "part" }));
-		assert.deepEqual(await info(), { thread: [2, "0"], part: [2, "z"] });
+		assert.deepEqual(await info(), { thread: [2, "0"], part: [3, "z"] });
 	});
 
 	test("THREAD-TIME: a checkpoint updates its thread, also one that is put again", async ({ put, thread }) => {
@@ -132,6 +133,53 @@ export function threadRules(test: StorageTest): void {
 				places,
 			);
 		});
+
+	test("TOTALS-COUNT: an empty storage counts nothing", async ({ storage }) => {
+		assert.deepEqual(await storage.totals(), NOTHING);
+	});
+
+	test("TOTALS-COUNT: rows and bytes are those that were put, a value in a blob counting there", async (scene) => {
+		const { storage, put, fresh } = scene;
+		const [a, b] = [await fresh(), await fresh()];
+		await put({
+			checkpoint: row("a", { head: new Uint8Array(10) }),
+			blobs: [blob(a, new Uint8Array(1_000)), blob(b, new Uint8Array(20), a)],
+		});
+		await put({ checkpoint: row("a", { threadId: "other", head: new Uint8Array(0) }) });
+		await put({ writes: [write("b", "task", 0, { value: new Uint8Array(7) }), blobWrite("b", "task", 1, a)] });
+		const size = { checkpoints: 10, blobs: 1_020, writes: 7 };
+		const expected = { threads: 2, checkpoints: 2, writes: 2, bytes: size };
+		assert.deepEqual(scene.counted(await storage.totals()), scene.counted(expected));
+	});
+
+	test("TOTALS-COUNT: totals follow replacements, copies and removals", async (scene) => {
+		const { storage, put, fresh, copy, remove, thread } = scene;
+		const id = await fresh();
+		const assertTotals = async (rows: number[], [checkpoints, blobs, writes]: [number, number, number]) => {
+			const [threads = 0, rowCount = 0, writeCount = 0] = rows;
+			const expected = { threads, checkpoints: rowCount, writes: writeCount, bytes: { checkpoints, blobs, writes } };
+			assert.deepEqual(scene.counted(await storage.totals()), scene.counted(expected));
+		};
+		const first = write("a", "task", 0, { value: bytes("1234") });
+		await put({ checkpoint: row("a", { head: new Uint8Array(10) }), writes: [first], blobs: [blob(id, "12345")] });
+		await assertTotals([1, 1, 1], [10, 5, 4]);
+		await put({
+			checkpoint: row("a", { head: new Uint8Array(3) }),
+			writes: [{ ...first, value: bytes("1"), conflict: "replace" }],
+		});
+		await assertTotals([1, 1, 1], [3, 5, 1]);
+		await copy("copy");
+		await assertTotals([2, 2, 2], [6, 5, 2]);
+		await remove({ checkpoints: [key("a")] });
+		await assertTotals([2, 1, 1], [3, 5, 1]);
+		const { family } = await thread("copy");
+		await storage.removeThread("copy");
+		await assertTotals([1, 0, 0], [0, 5, 0]);
+		await storage.removeBlobs(family, [id]);
+		await assertTotals([1, 0, 0], [0, 0, 0]);
+		await storage.removeThread("thread");
+		assert.deepEqual(await storage.totals(), NOTHING);
+	});
 }
 
 function comparePlaces(a: Place, b: Place): number {

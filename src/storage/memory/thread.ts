@@ -1,17 +1,26 @@
 import { compareIds } from "../compare-ids.ts";
-import type { CheckpointRow, DeltaBaseRow, FoundCheckpoint, ThreadRow, WriteRow } from "../storage.ts";
-import { changedText, findChanges, type KeptBytes, keepBytes, readBytes, readChanged } from "./kept-bytes.ts";
-import { copyList, findIn, insertAt, lowerBound, removeAt } from "./sorted-list.ts";
-import { KeptWrite, NO_WRITES, type WriteList } from "./writes.ts";
+import type {
+	CheckpointKey,
+	CheckpointRow,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	NewWrite,
+	PathReading,
+	RowCount,
+	Scan,
+	ThreadRow,
+	WriteKey,
+	WriteRow,
+} from "../storage.ts";
 
-export class MemoryThread {
+/** A thread: its namespaces by name. */
+export class Thread {
 	readonly id: string;
 	readonly family: number;
+	stamp: number;
 	readonly createdAt: number;
 	updatedAt: number;
-	stamp: number;
-	/** By ascending name. */
-	namespaces: Namespace[] = [];
+	readonly namespaces = new Map<string, Namespace>();
 
 	constructor(id: string, family: number, stamp: number, now: number) {
 		this.id = id;
@@ -21,225 +30,257 @@ export class MemoryThread {
 		this.updatedAt = now;
 	}
 
-	find(ns: string): Namespace | undefined {
-		return findIn(this.namespaces, ({ name }) => compareIds(name, ns));
-	}
-
-	/** The namespace, which is there from now on. */
+	/** The namespace with this name, created if it is not there. */
 	open(ns: string): Namespace {
-		const at = lowerBound(this.namespaces, ({ name }) => compareIds(name, ns));
-		const known = this.namespaces[at];
-		if (known?.name === ns) return known;
-		const added = new Namespace(this, ns);
-		this.namespaces = insertAt(this.namespaces, at, added);
-		return added;
+		let namespace = this.namespaces.get(ns);
+		if (namespace === undefined) {
+			namespace = new Namespace(this);
+			this.namespaces.set(ns, namespace);
+		}
+		return namespace;
 	}
 
 	describe(): ThreadRow {
 		const { id: threadId, family, stamp, createdAt, updatedAt } = this;
-		const checkpoints = this.namespaces.reduce((sum, namespace) => sum + namespace.checkpoints, 0);
-		return { threadId, family, stamp, createdAt, updatedAt, checkpoints, head: this.find("")?.newest()?.id };
+		let checkpoints = 0;
+		for (const { ids } of this.namespaces.values()) checkpoints += ids.length;
+		const newest = this.namespaces.get("")?.ids.at(-1);
+		return { threadId, family, stamp, createdAt, updatedAt, checkpoints, newest };
+	}
+
+	*slots(): Generator<Slot> {
+		for (const { slots } of this.namespaces.values()) yield* slots.values();
+	}
+
+	count(): RowCount {
+		const count: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
+		for (const slot of this.slots()) countSlot(count, slot);
+		return count;
 	}
 }
 
-/** The steps of a graph take turns, and each kind of them has a length of its own. */
-const MOST_PATTERNS = 4;
-const NO_PATTERNS: readonly string[] = [];
+/** Everything that is stored under one checkpoint id; the checkpoint itself need not be there. */
+export interface Slot {
+	row: CheckpointRow | undefined;
+	/** Arrays in a slot are replaced, never changed: most have one element or none, and `push` would reserve 16 more. */
+	writes: readonly WriteRow[];
+	deltaBases: readonly DeltaBaseRow[];
+	/** Ids of the checkpoints whose parent this is. */
+	children: readonly string[];
+}
 
+const NONE: readonly never[] = [];
+
+/** The checkpoints of one namespace, and all that is stored under their ids. */
 export class Namespace {
-	readonly thread: MemoryThread;
-	readonly name: string;
-	/** By ascending id. */
-	slots: Slot[] = [];
-	/** How many slots have one. */
-	checkpoints = 0;
-	/** Heads that were kept as they are, the last of each length: most that follow differ from one in a few numbers. */
-	#patterns = NO_PATTERNS;
+	readonly #thread: Thread;
+	/** Of the checkpoints, ascending. */
+	ids: string[] = [];
+	readonly slots = new Map<string, Slot>();
 
-	constructor(thread: MemoryThread, name: string) {
-		this.thread = thread;
-		this.name = name;
+	constructor(thread: Thread) {
+		this.#thread = thread;
 	}
 
-	find(id: string): Slot | undefined {
-		return findIn(this.slots, (slot) => compareIds(slot.id, id));
-	}
-
-	/** The slot with an id, which is there from now on. */
+	/** The slot of an id, created if it is not there. */
 	open(id: string): Slot {
-		const at = this.placeOf(id);
-		const known = this.slots[at];
-		if (known?.id === id) return known;
-		const added = new Slot(id);
-		this.slots = insertAt(this.slots, at, added);
-		return added;
+		let slot = this.slots.get(id);
+		if (slot === undefined) {
+			slot = { row: undefined, writes: NONE, deltaBases: NONE, children: NONE };
+			this.slots.set(id, slot);
+		}
+		return slot;
 	}
 
-	/** The first place whose slot has this id or a greater one. */
+	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
+	setRow(row: CheckpointRow): boolean {
+		const { threadId, ns, id, parentId, runId, source, step, blobs, head } = row;
+		const slot = this.open(id);
+		const replaced = slot.row;
+		slot.row = { threadId, ns, id, parentId, runId, source, step, blobs, head: holdBytes(head) };
+		if (replaced === undefined) {
+			const place = this.placeOf(id);
+			if (place === this.ids.length) this.ids.push(id);
+			else this.ids.splice(place, 0, id);
+		} else if (replaced.parentId === parentId) return true;
+		else this.#unlink(replaced);
+		if (parentId !== undefined) {
+			const parent = this.open(parentId);
+			parent.children = [...parent.children, id];
+		}
+		return replaced !== undefined;
+	}
+
+	/** Removes all that is stored under these ids. */
+	remove(ids: ReadonlySet<string>, removed: RowCount): void {
+		this.ids = this.ids.filter((id) => !ids.has(id));
+		for (const id of ids) {
+			const slot = this.slots.get(id);
+			if (slot === undefined) continue;
+			countSlot(removed, slot);
+			if (slot.row !== undefined) this.#unlink(slot.row);
+			slot.row = undefined;
+			slot.writes = NONE;
+			slot.deltaBases = NONE;
+			this.#dropIfEmpty(id, slot);
+		}
+	}
+
+	removeWrite(key: WriteKey, removed: RowCount): void {
+		const slot = this.slots.get(key.id);
+		const write = slot?.writes.find((one) => isSameWrite(one, key));
+		if (slot === undefined || write === undefined) return;
+		removed.writes++;
+		removed.bytes += write.value.length;
+		slot.writes = slot.writes.filter((one) => one !== write);
+		this.#dropIfEmpty(key.id, slot);
+	}
+
+	/** Adds what one task wrote at one checkpoint. */
+	addWrites(writes: readonly NewWrite[]): void {
+		const [{ id, taskId }] = writes as [NewWrite];
+		const slot = this.open(id);
+		let next = 0;
+		for (const one of slot.writes) if (one.taskId === taskId && one.generation >= next) next = one.generation + 1;
+		const added: WriteRow[] = [];
+		for (const write of writes) {
+			const row = toWriteRow(write, write.conflict === "add" ? next : 0);
+			// Where the task has no writes yet, there is nothing to look for.
+			const isSame = (one: WriteRow) => one.taskId === taskId && one.idx === row.idx;
+			if (next === 0 || write.conflict === "add") added.push(row);
+			else if (write.conflict === "drop") {
+				if (!slot.writes.some(isSame)) added.push(row);
+			} else {
+				slot.writes = slot.writes.filter((one) => one.generation !== 0 || !isSame(one));
+				added.push(row);
+			}
+		}
+		slot.writes = slot.writes === NONE ? added : slot.writes.concat(added);
+	}
+
+	setDeltaBase(base: DeltaBaseRow): void {
+		const slot = this.open(base.id);
+		const others = slot.deltaBases.filter(({ channel }) => channel !== base.channel);
+		const { threadId, ns, id, channel, data } = base;
+		slot.deltaBases = [...others, { threadId, ns, id, channel, data: holdBytes(data) }];
+	}
+
+	find(id: string): FoundCheckpoint | undefined {
+		const row = this.slots.get(id)?.row;
+		return row && this.#toFound(row);
+	}
+
+	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them. */
+	scan({ before, after, source, step, limit }: Scan, found: FoundCheckpoint[]): void {
+		let place = before === undefined ? this.ids.length : this.placeOf(before);
+		// The place of `after` itself may hold a row of another thread or namespace with its id.
+		if (after !== undefined) place = Math.min(place, this.placeOf(after.id) + 1);
+		for (let missing = limit; missing > 0 && --place >= 0; ) {
+			const row = this.slots.get(this.ids[place] as string)?.row as CheckpointRow;
+			if (source !== undefined && row.source !== source) continue;
+			if (step !== undefined && row.step !== step) continue;
+			if (after !== undefined && compareRows(after, row) >= 0) continue;
+			found.push(this.#toFound(row));
+			missing--;
+		}
+	}
+
+	readPath(start: string, limit: number): Omit<PathReading, "epoch"> {
+		const path: FoundCheckpoint[] = [];
+		const seen = new Set<string>();
+		const slots: Slot[] = [];
+		let slot = this.slots.get(start);
+		while (slot?.row !== undefined && path.length < limit && !seen.has(slot.row.id)) {
+			slots.push(slot);
+			seen.add(slot.row.id);
+			path.push(this.#toFound(slot.row));
+			const { parentId } = slot.row;
+			slot = parentId === undefined ? undefined : this.slots.get(parentId);
+		}
+		const siblings: FoundCheckpoint[] = [];
+		const writes: WriteRow[] = [];
+		const deltaBases: DeltaBaseRow[] = [];
+		for (const one of slots) {
+			for (const id of one.children) if (!seen.has(id)) siblings.push(this.find(id) as FoundCheckpoint);
+			writes.push(...one.writes);
+			deltaBases.push(...one.deltaBases);
+		}
+		const last = path.at(-1);
+		const orphans = last === undefined || slot?.row !== undefined ? undefined : this.#orphans(last.id);
+		return { path, siblings, writes, deltaBases, orphans };
+	}
+
+	/** Where an id stands among those of the checkpoints, or would stand. */
 	placeOf(id: string): number {
-		return lowerBound(this.slots, (slot) => compareIds(slot.id, id));
-	}
-
-	newest(): Slot | undefined {
-		return this.slots.findLast(({ checkpoint }) => checkpoint !== undefined);
-	}
-
-	/** Puts a checkpoint into a slot. */
-	putCheckpoint(slot: Slot, row: CheckpointRow, parentId: string | undefined): void {
-		const { head } = row;
-		const pattern = this.#patterns.find(({ length }) => length === head.length);
-		const changes = pattern === undefined ? undefined : findChanges(pattern, head);
-		if (changes !== undefined) return this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, changes, pattern));
-		const kept = keepBytes(head);
-		this.setCheckpoint(slot, new KeptCheckpoint(row, parentId, kept, undefined));
-		if (typeof kept !== "string") return;
-		const others = this.#patterns.filter((other) => other !== pattern);
-		this.#patterns = [kept, ...others.slice(0, MOST_PATTERNS - 1)];
-	}
-
-	setCheckpoint(slot: Slot, checkpoint: KeptCheckpoint): void {
-		if (slot.checkpoint === undefined) this.checkpoints++;
-		slot.checkpoint = checkpoint;
-	}
-
-	/** Takes a slot out, with all that is in it. */
-	remove(slot: Slot): void {
-		if (slot.checkpoint !== undefined) this.checkpoints--;
-		this.slots = removeAt(this.slots, this.placeOf(slot.id));
-	}
-
-	/** Takes out all slots with these ids, and answers them. */
-	removeAll(ids: ReadonlySet<string>): Slot[] {
-		const removed: Slot[] = [];
-		const kept: Slot[] = [];
-		for (const slot of this.slots) {
-			const isGoing = ids.has(slot.id);
-			if (isGoing && slot.checkpoint !== undefined) this.checkpoints--;
-			(isGoing ? removed : kept).push(slot);
+		const { ids } = this;
+		let high = ids.length;
+		// Most are new, and greater than all others.
+		if (high === 0 || compareIds(ids[high - 1] as string, id) < 0) return high;
+		let low = 0;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if (compareIds(ids[middle] as string, id) < 0) low = middle + 1;
+			else high = middle;
 		}
-		this.slots = kept;
-		return removed;
+		return low;
 	}
 
-	/** Whether slots of another thread, by ascending id, are still as they were copied from here or to here. */
-	sharesAll(slots: readonly Slot[]): boolean {
-		let at = 0;
-		for (const slot of slots) {
-			const { id, checkpoint, deltaBases } = slot;
-			if (this.slots[at]?.id !== id) at = this.placeOf(id);
-			const twin = this.slots[at++];
-			if (twin?.id !== id || twin.checkpoint !== checkpoint || deltaBases !== undefined) return false;
-			if (!slot.sharesWrites(twin)) return false;
-		}
-		return true;
+	#orphans(before: string): WriteRow[] {
+		const orphans: WriteRow[] = [];
+		if (this.slots.size === this.ids.length) return orphans;
+		for (const [id, { row, writes }] of this.slots)
+			if (row === undefined && writes.length > 0 && compareIds(id, before) < 0) orphans.push(...writes);
+		return orphans;
 	}
 
-	/** The checkpoint of a slot that has one. */
-	read(slot: Slot): FoundCheckpoint {
-		const { id: threadId, stamp } = this.thread;
-		const checkpoint = slot.checkpoint as KeptCheckpoint;
-		const { parentId, runId, source, step } = checkpoint;
-		const head = checkpoint.readHead();
-		return { threadId, ns: this.name, id: slot.id, parentId, runId, source, step, head, stamp };
+	#toFound({ threadId, ns, id, parentId, runId, source, step, blobs, head }: CheckpointRow): FoundCheckpoint {
+		return { threadId, ns, id, parentId, runId, source, step, blobs, head, stamp: this.#thread.stamp };
 	}
 
-	readWrites(slot: Slot): WriteRow[] {
-		return slot.writes.map((write) => write.toRow(this.thread.id, this.name, slot.id));
+	/** Takes a checkpoint from the children of its parent. */
+	#unlink({ id, parentId }: CheckpointRow): void {
+		const parent = parentId === undefined ? undefined : this.slots.get(parentId);
+		if (parentId === undefined || parent === undefined) return;
+		parent.children = parent.children.filter((child) => child !== id);
+		this.#dropIfEmpty(parentId, parent);
 	}
 
-	readDeltaBases({ id, deltaBases }: Slot): DeltaBaseRow[] {
-		const { thread, name: ns } = this;
-		return [...(deltaBases ?? [])].map(([channel, data]) => ({
-			threadId: thread.id,
-			ns,
-			id,
-			channel,
-			data: readBytes(data),
-		}));
+	#dropIfEmpty(id: string, { row, writes, deltaBases, children }: Slot): void {
+		if (row === undefined && writes.length + deltaBases.length + children.length === 0) this.slots.delete(id);
 	}
 }
 
-/** What is kept under one checkpoint id. Writes and delta bases may be there without the checkpoint. */
-export class Slot {
-	readonly id: string;
-	checkpoint: KeptCheckpoint | undefined;
-	/** A list of one is not worth its room. */
-	#writes: WriteList | KeptWrite = NO_WRITES;
-	/** By channel. */
-	deltaBases: Map<string, KeptBytes> | undefined;
+/** V8 keeps the content of typed arrays up to this length in its heap; asking one for its buffer would move it out. */
+const LONGEST_IN_HEAP = 64;
 
-	constructor(id: string) {
-		this.id = id;
-	}
-
-	get writes(): WriteList {
-		return this.#writes instanceof KeptWrite ? [this.#writes] : this.#writes;
-	}
-
-	set writes(list: WriteList) {
-		this.#writes = list.length === 1 ? (list[0] as KeptWrite) : list;
-	}
-
-	/** Whether another slot still has the writes that were copied from here or to here, or this one has none. */
-	sharesWrites(other: Slot): boolean {
-		return this.writes.length === 0 || this.#writes === other.#writes;
-	}
-
-	setDeltaBase(channel: string, data: KeptBytes): void {
-		this.deltaBases ??= new Map();
-		this.deltaBases.set(channel, data);
-	}
-
-	/** Takes over what is in another slot, but its checkpoint. */
-	copyFrom({ writes, deltaBases }: Slot): void {
-		this.writes = copyList(writes);
-		this.deltaBases = deltaBases && new Map(deltaBases);
-	}
-
-	get isEmpty(): boolean {
-		return this.checkpoint === undefined && this.writes.length === 0 && this.deltaBases === undefined;
-	}
+/** Bytes to hold: a copy if they are a small part of a buffer, all of which they would keep in memory. */
+export function holdBytes(bytes: Uint8Array): Uint8Array {
+	const isWhole = bytes.length > LONGEST_IN_HEAP && bytes.length * 2 > bytes.buffer.byteLength;
+	return isWhole ? bytes : new Uint8Array(bytes);
 }
 
-/** A checkpoint, but for its key. */
-export class KeptCheckpoint {
-	readonly parentId: string | undefined;
-	readonly runId: string | undefined;
-	readonly source: string | undefined;
-	readonly step: number | undefined;
-	/** The head, or how it differs from the pattern, if there is one. */
-	readonly #head: KeptBytes;
-	readonly #pattern: string | undefined;
-
-	constructor(
-		{ runId, source, step }: CheckpointLabels,
-		parentId: string | undefined,
-		head: KeptBytes,
-		pattern: string | undefined,
-	) {
-		this.parentId = parentId;
-		this.runId = runId;
-		this.source = source;
-		this.step = step;
-		this.#head = head;
-		this.#pattern = pattern;
-	}
-
-	get head(): KeptBytes {
-		return this.#pattern === undefined ? this.#head : changedText(this.#pattern, this.#head as string);
-	}
-
-	get headLength(): number {
-		return (this.#pattern ?? this.#head).length;
-	}
-
-	readHead(): Uint8Array {
-		return this.#pattern === undefined ? readBytes(this.#head) : readChanged(this.#pattern, this.#head as string);
-	}
-
-	withParent(parentId: string | undefined): KeptCheckpoint {
-		return parentId === this.parentId ? this : new KeptCheckpoint(this, parentId, this.#head, this.#pattern);
-	}
+export function toWriteRow(write: Omit<WriteRow, "generation">, generation: number): WriteRow {
+	const { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, type, blob } = write;
+	const value = holdBytes(write.value);
+	return { threadId, ns, id, taskId, idx, generation, taskPath, channel, runId, actor, type, blob, value };
 }
 
-type CheckpointLabels = Pick<CheckpointRow, "runId" | "source" | "step">;
+export function isSameWrite(a: WriteKey, b: WriteKey): boolean {
+	return a.idx === b.idx && a.generation === b.generation && a.taskId === b.taskId;
+}
+
+/** The order of a scan. */
+export function compareRows(a: CheckpointKey, b: CheckpointKey): number {
+	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
+}
+
+function countSlot(count: RowCount, { row, writes }: Slot): void {
+	if (row !== undefined) {
+		count.checkpoints++;
+		count.bytes += row.head.length;
+	}
+	for (const { value } of writes) {
+		count.writes++;
+		count.bytes += value.length;
+	}
+}
