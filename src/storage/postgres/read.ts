@@ -1,4 +1,4 @@
-import { compareRows } from "../compare-rows.ts";
+import { compareIds } from "../compare-ids.ts";
 import type { Depth, PathReading, Reading, Scan, ThreadReading } from "../storage.ts";
 import {
 	BASE,
@@ -215,7 +215,9 @@ export function threadStatement({ thread, checkpoint, write, base }: Tables): st
 export function toThreadReading(answer: SqlRow[]): ThreadReading {
 	const rows = splitUnion(answer);
 	return {
-		checkpoints: rows("checkpoint").map(toListedCheckpoint).sort(compareRows),
+		checkpoints: rows("checkpoint")
+			.map(toListedCheckpoint)
+			.sort((a, b) => compareIds(b.id, a.id) || compareIds(a.ns, b.ns)),
 		writes: rows("write").map(toWrite),
 		deltaBases: rows("base").map(toBase),
 	};

@@ -57,8 +57,8 @@ import { fromText, toText } from "./text.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
-/** A place before every thread in the list. */
-const NEWEST = { updatedAt: Number.MAX_SAFE_INTEGER, threadId: "" };
+/** A place before every thread in the list: later than any time, and still a bigint. */
+const NEWEST = { updatedAt: 2 ** 62, threadId: "" };
 
 /** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
 export class PostgresStorage implements Storage {
