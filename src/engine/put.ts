@@ -67,9 +67,10 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	let { drafts, encodedMetadata } = await encoding;
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
 	const isOverwrite = parentId === key.id;
+	// A checkpoint that is put again has no other parent than before.
+	const keepsParent = isOverwrite || parentId === undefined;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		// A checkpoint that is put again has no other parent than before.
-		const storedParentId = isOverwrite || parentId === undefined ? base?.parentId : parentId;
+		const storedParentId = keepsParent ? base?.parentId : parentId;
 		const row = { ...key, parentId: storedParentId, runId, source, step };
 		const placed = await place(engine, input, drafts, base, step);
 		const { manifest } = placed;
@@ -81,7 +82,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		const packed = packHead(head);
 		const stored = await engine.storage.put({
 			threadId: key.threadId,
-			stamp: placed.stamp ?? (isOverwrite ? base?.stamp : undefined),
+			stamp: placed.stamp ?? (keepsParent ? base?.stamp : undefined),
 			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
 			checkpoint: { ...row, blobs: namedBlobs(head), head: packed },
