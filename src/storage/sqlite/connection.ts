@@ -29,6 +29,8 @@ const LONGEST_PAUSE = 50;
 const CHECK_EVERY = 10;
 /** Commits between two looks at how large the file has become. */
 const COMMITS_PER_LIMIT = 1000;
+/** Calls after which the event loop has a turn: answers come in microtasks, and a loop over them would stop all else. */
+const CALLS_PER_TURN = 500;
 /** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
@@ -52,7 +54,11 @@ export class SqliteConnection {
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
 	#commits = 0;
+	#calls = 0;
+	/** Takes no more calls. */
 	#isClosed = false;
+	/** Has done all that it took. */
+	#isOver = false;
 
 	constructor(source: SqliteSource, busyTimeout: number) {
 		this.#source = source;
@@ -114,6 +120,7 @@ export class SqliteConnection {
 		this.#isClosed = true;
 		this.#commitAtOnce();
 		await this.#flushing;
+		this.#isOver = true;
 		await this.#opening?.catch(() => undefined);
 		this.#letGo();
 	}
@@ -129,11 +136,12 @@ export class SqliteConnection {
 	}
 
 	#checkOpen(): void {
-		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+		if (this.#isClosed) throw closed();
 	}
 
 	async #retry<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
+		if (++this.#calls % CALLS_PER_TURN === 0) await nextTurn();
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
@@ -254,6 +262,7 @@ export class SqliteConnection {
 	}
 
 	#open(): Promise<SqliteSession> {
+		if (this.#isOver) throw closed();
 		this.#opening ??= this.#openOnce().finally(() => {
 			this.#opening = undefined;
 		});
@@ -298,6 +307,10 @@ export class SqliteConnection {
 			`${quote(this.#source.name)} was removed or replaced while it was open: put it back.`,
 		);
 	}
+}
+
+function closed(): CheckpointError {
+	return new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 }
 
 /** Which file a path named when it was opened. */

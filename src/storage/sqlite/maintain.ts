@@ -66,7 +66,7 @@ const reserved = new WeakMap<SqliteDatabase, number>();
 export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
 	const { threadId } = batch;
 	if (session.get<{ stamp: number }>(GET_STAMP, threadId)?.stamp !== batch.stamp) return undefined;
-	const removed = removeRows(session, findPks(session, batch.checkpoints));
+	const removed = removeRows(session, findPks(session, threadId, batch.checkpoints));
 	for (const key of batch.writes) removeWrite(session, key, false, removed);
 	for (const key of batch.orphans) removeWrite(session, key, true, removed);
 	for (const row of batch.relinked) {
@@ -79,8 +79,8 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 	return removed;
 }
 
-function findPks(session: SqliteSession, keys: readonly CheckpointKey[]): number[] {
-	return keys.flatMap((key) => findPk(session, key)?.pk ?? []);
+function findPks(session: SqliteSession, threadId: string, keys: readonly CheckpointKey[]): number[] {
+	return keys.flatMap(({ ns, id }) => findPk(session, { threadId, ns, id })?.pk ?? []);
 }
 
 /** Removes checkpoints with their writes and delta bases. */
@@ -112,7 +112,7 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 	const found = session.get<{ family: number; stamp: number }>(GET_STAMP, source);
 	if (found?.stamp !== batch.stamp || session.get(GET_STAMP, target) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
-	const pks = keys === undefined ? null : JSON.stringify(findPks(session, keys));
+	const pks = keys === undefined ? null : JSON.stringify(findPks(session, source, keys));
 	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { source, target, pks });
 	for (const row of batch.checkpoints) {
 		const copied = findPk(session, row);

@@ -34,8 +34,8 @@ CREATE TABLE delta_checkpoints (
 	run_id TEXT,
 	source TEXT,
 	step INTEGER,
-	labels TEXT, -- JSON object of top-level metadata; NULL if unknown
-	blobs TEXT, -- JSON array of the ids of its values in delta_blobs; NULL if it has none
+	labels TEXT, -- JSON object of top-level metadata, NULL if unknown
+	blobs TEXT, -- JSON array of the ids of its values in delta_blobs, NULL if it has none
 	head BLOB -- NULL as long as only writes have been stored for this checkpoint
 ) STRICT;
 CREATE UNIQUE INDEX delta_checkpoints_key ON delta_checkpoints (thread_id, ns, checkpoint_id, parent_id);
