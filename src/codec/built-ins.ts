@@ -1,4 +1,4 @@
-import { TYPED_ARRAYS } from "./wire.ts";
+import { TYPED_ARRAYS } from "./format.ts";
 
 type AnyClass = new (...args: never[]) => object;
 
@@ -66,4 +66,9 @@ export function isPlain(value: unknown): boolean {
 /** Whether it decides itself what is stored of it. */
 export function hasToJson(value: unknown): boolean {
 	return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+/** Sets a property that may be called `__proto__`. */
+export function define(target: object, key: string, value: unknown, enumerable = false): void {
+	Object.defineProperty(target, key, { value, writable: true, enumerable, configurable: true });
 }

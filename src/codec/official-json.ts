@@ -1,8 +1,6 @@
+import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
-import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
-import { LANGCHAIN_CLASSES } from "./wire.ts";
-
-type Fields = Record<string, unknown>;
+import { type Fields, makeNamed } from "./instances.ts";
 
 /** Constructor arguments of messages that LangChain spells the same in JSON; it turns all others into camelCase. */
 const KEPT: ReadonlySet<string> = new Set([
@@ -64,7 +62,7 @@ function revive(value: unknown): unknown {
 function reviveRecord(record: Fields): unknown {
 	const { type, id, args } = record;
 	if (type === "undefined") return undefined;
-	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return makeDeltaSnapshot(record.value);
+	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return new DeltaSnapshot(record.value);
 	if (type !== "constructor" || !Array.isArray(id) || id.length !== 1 || !Array.isArray(args)) return record;
 	const [first, second] = args as unknown[];
 	if (id[0] === "Set" && Array.isArray(first)) return new Set(first);
@@ -81,7 +79,7 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 		return undefined;
 	const fields: Fields = {};
 	for (const [key, value] of Object.entries(kwargs)) fields[KEPT.has(key) ? key : toCamelCase(key)] = value;
-	return makeInstance(LANGCHAIN_CLASSES.indexOf(id.at(-1)), fields);
+	return makeNamed(id.at(-1), fields);
 }
 
 function toCamelCase(key: string): string {

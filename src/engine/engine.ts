@@ -99,19 +99,19 @@ export class Engine {
 	/**
 	 * The value in a cell. An error names what could not be read.
 	 *
-	 * @param goesOn see {@link Codec.decode}
+	 * @param willBeExtended see {@link Codec.decode}
 	 */
 	decodeCell(
 		key: CheckpointKey,
 		channel: string,
 		cell: Cell,
 		blobs: ReadonlyMap<number, Blob>,
-		goesOn = false,
+		willBeExtended = false,
 	): unknown {
 		const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
 		if (encoded === undefined) throw unreadable(key, channel, `blob ${cell as number} is missing.`);
 		try {
-			const value = this.codec.decode(encoded, goesOn);
+			const value = this.codec.decode(encoded, willBeExtended);
 			if (!(value instanceof Promise)) return value;
 			return value.catch((cause) => {
 				throw unreadable(key, channel, cause.message, cause);

@@ -1,4 +1,3 @@
-import type { Codec } from "../codec/codec.ts";
 import type { Labels } from "../storage/storage.ts";
 import { setOwn } from "./head.ts";
 
@@ -18,20 +17,6 @@ export function labelsOf(metadata: unknown): Labels {
 		if (isText(key) && isLabel(plain)) setOwn(labels, key, plain);
 	}
 	return labels;
-}
-
-/** What `toJSON` makes of a Date, which is stored in another way and yet is the same for a filter. */
-const LIKE_A_DATE = /^(?:\d{4}|[+-]\d{6})-\d\d-\d\dT/;
-
-/** The bytes of labels that are text, as metadata that has them has them too. */
-export function piecesOf(labels: Labels, codec: Codec): Uint8Array[] {
-	const pieces: Uint8Array[] = [];
-	for (const [key, value] of Object.entries(labels)) {
-		if (typeof value !== "string" || LIKE_A_DATE.test(value)) continue;
-		const bytes = codec.encodeText?.(key, value);
-		if (bytes !== undefined) pieces.push(bytes);
-	}
-	return pieces;
 }
 
 function isLabel(value: unknown): value is Labels[string] {

@@ -10,7 +10,6 @@ import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "
 import type { Blob } from "./blobs.ts";
 import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, ROWS_AT_ONCE, unreadable } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
-import { piecesOf } from "./labels.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
@@ -157,10 +156,9 @@ function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenera
 	const { threadId, ns, id, before, labels, limit } = query;
 	if (id !== undefined) return findPages(engine, query);
 	if (labels === undefined) return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
-	const contains = { pieces: piecesOf(labels, engine.codec) };
 	// To look for a few more rows costs as much as to look for many, where all threads are looked through.
 	const firstPage = threadId === undefined && limit > LARGEST_PAGE ? ROWS_AT_ONCE : LARGEST_PAGE;
-	return engine.scanPages({ threadId, ns, before, labels, contains }, firstPage);
+	return engine.scanPages({ threadId, ns, before, labels }, firstPage);
 }
 
 /** One id, in any thread and namespace that are left open. */
@@ -232,7 +230,7 @@ async function loadPage(
 }
 
 /** A row with its values and pending writes. */
-async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, goesOn = false): Promise<StoredCheckpoint> {
+async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, willBeExtended = false): Promise<StoredCheckpoint> {
 	const { blobs } = page;
 	const head = page.heads.get(row) as Head;
 	const place = cacheKey(row);
@@ -240,7 +238,7 @@ async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, goesOn 
 	const sends = page.sends.get(place);
 	const channel_values: Record<string, unknown> = {};
 	for (const [channel, cell] of head.manifest)
-		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs, goesOn));
+		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs, willBeExtended));
 	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const { threadId, ns, id, parentId } = row;
 	const checkpoint: Checkpoint = {
