@@ -2,14 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Encoded, packPlain, unpackPlain } from "../src/codec/codec.ts";
 import { Encoder } from "../src/codec/encoder.ts";
-import {
-	type Cell,
-	type Head,
-	packCell,
-	packHead,
-	unpackCell,
-	unpackHead,
-} from "../src/engine/head.ts";
+import { type Cell, type Head, packCell, packHead, unpackCell, unpackHead } from "../src/engine/head.ts";
 import { noise } from "./support/byte-samples.ts";
 
 const SEED = 20261116;

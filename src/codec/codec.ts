@@ -37,7 +37,7 @@ export class DeltaCodec implements Codec {
 
 	constructor({ classes, strict }: CodecOptions = {}) {
 		const registry = new ClassRegistry(classes);
-		this.#encoder = new Encoder({ classes: registry, isStrict: strict });
+		this.#encoder = new Encoder(registry, strict);
 		this.#decoder = new Decoder(registry);
 	}
 
@@ -49,12 +49,12 @@ export class DeltaCodec implements Codec {
 		if (!willBeExtended || bytes[0] !== LAYOUT.array) return this.#decoder.decode(bytes);
 		const ends: number[] = [];
 		const value = this.#decoder.decode(bytes, ends);
-		if (Array.isArray(value)) this.#encoder.expect(value, bytes, ends);
+		this.#encoder.expect(value, bytes, ends);
 		return value;
 	}
 }
 
-const rowEncoder = new Encoder({ ignoresSharing: true });
+const rowEncoder = new Encoder(undefined, false, true);
 const rowDecoder = new Decoder();
 
 /** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */

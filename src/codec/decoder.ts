@@ -9,19 +9,13 @@ import { corrupt, Validator } from "./validator.ts";
 
 /** One more than the greatest index of an array. */
 const MOST_ELEMENTS = 2 ** 32 - 1;
-/** Code units that become a string in one call: all of them at once would not fit on the stack. */
-const UNITS_AT_ONCE = 4096;
 /** Where the fields of a tagged value begin. */
 const FIELDS = 2;
 
-/** Stands for a part of a value that could not be made when its place was reached. */
+/** Stands for an object that was not finished when something inside referred to it, or for JSON that LangChain has to load. */
 class Gap {
-	/** An object that was not finished when something inside referred to it, or JSON that LangChain has to load. */
-	readonly from: { readonly number: number } | { readonly json: unknown };
-
-	constructor(from: Gap["from"]) {
-		this.from = from;
-	}
+	number = -1;
+	json: unknown;
 }
 
 const validator = new Validator();
@@ -142,11 +136,11 @@ export class Decoder {
 	#resolve(number: unknown): unknown {
 		if (this.#objects === undefined || !isIndex(number, this.#objects.length))
 			throw corrupt("a reference to an object that is not there");
-		return this.#objects[number] ?? this.#gap({ number });
+		return this.#objects[number] ?? this.#addGap(number);
 	}
 
-	#gap(from: Gap["from"]): Gap {
-		const gap = new Gap(from);
+	#addGap(number: number, json?: unknown): Gap {
+		const gap = Object.assign(new Gap(), { number, json });
 		this.#gaps.push(gap);
 		return gap;
 	}
@@ -221,7 +215,9 @@ export class Decoder {
 			case TAG.arrayBuffer:
 				return first instanceof Uint8Array ? first.buffer : undefined;
 			case TAG.nodeBuffer:
-				return first instanceof Uint8Array ? toNodeBuffer(first) : undefined;
+				if (!(first instanceof Uint8Array)) return undefined;
+				// Where there is no Buffer (a browser), a Uint8Array is the nearest thing.
+				return typeof Buffer === "undefined" ? first : Buffer.from(first.buffer, first.byteOffset, first.length);
 			case TAG.typedArray:
 				return typeof first === "number" && second instanceof Uint8Array ? toTypedArray(first, second) : undefined;
 			case TAG.deltaSnapshot:
@@ -229,7 +225,7 @@ export class Decoder {
 			case TAG.registered:
 				return this.#classes.make(first, second);
 			case TAG.loadable:
-				return this.#gap({ json: first });
+				return this.#addGap(-1, first);
 			default:
 				return undefined;
 		}
@@ -252,7 +248,7 @@ export class Decoder {
 function explain(error: unknown): never {
 	if (error instanceof CheckpointError && error.code === "CORRUPT") throw error;
 	const reason = error instanceof Error ? error.message : "something in it threw a value that is no error";
-	throw new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, { cause: error });
+	throw corrupt(reason, { cause: error });
 }
 
 function isIndex(value: unknown, end: number): value is number {
@@ -262,23 +258,12 @@ function isIndex(value: unknown, end: number): value is number {
 function readUtf16(bytes: unknown): string {
 	if (!(bytes instanceof Uint8Array) || bytes.length % 2 !== 0) throw corrupt("a string that is not code units");
 	let text = "";
-	for (let start = 0; start < bytes.length; start += UNITS_AT_ONCE * 2) {
-		const units: number[] = [];
-		const end = Math.min(bytes.length, start + UNITS_AT_ONCE * 2);
-		for (let i = start; i < end; i += 2) units.push((bytes[i] as number) | ((bytes[i + 1] as number) << 8));
-		text += String.fromCharCode(...units);
-	}
+	for (let i = 0; i < bytes.length; i += 2)
+		text += String.fromCharCode((bytes[i] as number) | ((bytes[i + 1] as number) << 8));
 	return text;
 }
 
-const ERROR_TYPES: readonly ErrorConstructor[] = [
-	EvalError,
-	RangeError,
-	ReferenceError,
-	SyntaxError,
-	TypeError,
-	URIError,
-];
+const ERRORS = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
 
 /** An error that knows nothing of the stack it was made on, which would be the decoder's. */
 function makeError(type: unknown, message: unknown): Error {
@@ -287,21 +272,16 @@ function makeError(type: unknown, message: unknown): Error {
 	Error.stackTraceLimit = 0;
 	try {
 		if (type === "AggregateError") return new AggregateError([], text);
-		return new (ERROR_TYPES.find(({ name }) => name === type) ?? Error)(text);
+		return new (ERRORS.find(({ name }) => name === type) ?? Error)(text);
 	} finally {
 		Error.stackTraceLimit = limit;
 	}
 }
 
-/** Where there is no Buffer (a browser), a Uint8Array is the nearest thing. */
-function toNodeBuffer(bytes: Uint8Array): Uint8Array {
-	return typeof Buffer === "undefined" ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
 function toTypedArray(kind: number, bytes: Uint8Array): unknown {
-	const View = (globalThis as Record<string, unknown>)[TYPED_ARRAYS[kind] ?? ""];
+	const View = (globalThis as Record<string, unknown>)[String(TYPED_ARRAYS[kind])];
 	if (typeof View !== "function") return undefined;
-	return new (View as new (buffer: ArrayBufferLike) => ArrayBufferView)(new Uint8Array(bytes).buffer);
+	return Reflect.construct(View, [new Uint8Array(bytes).buffer]);
 }
 
 /** Puts what belongs there in the place of every gap. A promise if LangChain has to load something. */
@@ -309,8 +289,8 @@ function fillGaps(root: unknown, gaps: readonly Gap[], objects: readonly unknown
 	const known = new Map<Gap, unknown>();
 	const loads: Promise<void>[] = [];
 	for (const gap of gaps) {
-		if ("json" in gap.from) loads.push(loadInstance(gap.from.json).then((value) => void known.set(gap, value)));
-		else known.set(gap, objects[gap.from.number]);
+		if (gap.number >= 0) known.set(gap, objects[gap.number]);
+		else loads.push(loadInstance(gap.json).then((value) => void known.set(gap, value)));
 	}
 	const finish = () => replaceGaps(root, known, new Set());
 	return loads.length === 0 ? finish() : Promise.all(loads).then(finish);

@@ -4,21 +4,13 @@ import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
 import { ListMemos } from "./list-memos.ts";
-import { pack, packList } from "./packer.ts";
+import { pack } from "./packer.ts";
 import { explain, Refusal } from "./unserializable.ts";
 
 const NUMBER_OF: ReadonlyMap<string, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
 
 /** msgpackr's reader takes a byte order mark at the beginning of a long string away. */
 const BYTE_ORDER_MARK = 0xfeff;
-
-export interface EncoderOptions {
-	readonly classes?: ClassRegistry;
-	/** Refuses what would not come back as it was: instances of unknown classes, functions, symbols. */
-	readonly isStrict?: boolean;
-	/** Writes an object that occurs twice as two. For rows, whose parts are nobody's objects. */
-	readonly ignoresSharing?: boolean;
-}
 
 /**
  * Turns values into bytes, in the format that FORMAT.md describes.
@@ -27,9 +19,9 @@ export interface EncoderOptions {
  * not. The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
 export class Encoder {
-	readonly #options: EncoderOptions;
 	readonly #classes: ClassRegistry;
 	readonly #isStrict: boolean;
+	readonly #ignoresSharing: boolean;
 	readonly #memos: ListMemos;
 	#isBusy = false;
 	/** Objects of this value. */
@@ -42,17 +34,23 @@ export class Encoder {
 	#depth = 0;
 	#hasRefs = false;
 
-	constructor(options: EncoderOptions = {}) {
-		this.#options = options;
-		this.#classes = options.classes ?? new ClassRegistry();
-		this.#isStrict = options.isStrict ?? false;
-		this.#memos = new ListMemos(this.#classes);
+	/**
+	 * @param isStrict refuses what would not come back as it was: instances of unknown classes, functions, symbols
+	 * @param ignoresSharing writes an object that occurs twice as two, for rows, whose parts are nobody's objects
+	 */
+	constructor(classes = new ClassRegistry(), isStrict = false, ignoresSharing = false) {
+		this.#classes = classes;
+		this.#isStrict = isStrict;
+		this.#ignoresSharing = ignoresSharing;
+		this.#memos = new ListMemos(classes);
 	}
 
 	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
+		if ((typeof value !== "object" || value === null) && !isUnstorable(value))
+			return pack(this.#walk(value), LAYOUT.value);
 		// A toJSON that itself stores something would otherwise get between the objects of this value.
-		if (this.#isBusy) return new Encoder(this.#options).encode(value);
+		if (this.#isBusy) return new Encoder(this.#classes, this.#isStrict, this.#ignoresSharing).encode(value);
 		this.#isBusy = true;
 		try {
 			return this.#encodeLonger(value) ?? this.#encodeWhole(value);
@@ -60,20 +58,21 @@ export class Encoder {
 			throw explain(error, value);
 		} finally {
 			this.#isBusy = false;
+			// Lets go of objects that may be large.
 			this.#start();
 		}
 	}
 
 	/** A list that was read from these bytes and will be encoded next, with something added. */
-	expect(list: readonly unknown[], bytes: Uint8Array, ends: readonly number[]): void {
-		this.#memos.keepRead(list, bytes, ends);
+	expect(list: unknown, bytes: Uint8Array, ends: number[]): void {
+		this.#memos.keep(list, bytes, ends);
 	}
 
 	/** A list whose first elements have known bytes; `undefined` for any other value. */
 	#encodeLonger(value: unknown): Uint8Array | undefined {
 		const found = this.#memos.find(value);
 		if (found === undefined) return undefined;
-		this.#start(found.objects);
+		this.#start(found.memo.objects);
 		const list = value as unknown[];
 		const tail: unknown[] = [];
 		for (let i = found.count; i < list.length; i++) {
@@ -82,22 +81,23 @@ export class Encoder {
 		}
 		// References count all objects of the list, so that all must be walked.
 		if (this.#hasRefs) return undefined;
-		return this.#memos.append(list, found, packList(tail));
+		return this.#memos.append(list, found.memo, found.count, pack(tail, LAYOUT.array));
 	}
 
 	/** Few values have references, so that their objects are numbered only in a second walk. */
 	#encodeWhole(value: unknown): Uint8Array {
 		this.#start();
 		let plain = this.#walkTop(value);
-		if (this.#hasRefs) {
-			this.#start();
-			this.#numbers = new Map();
-			plain = this.#walkTop(value);
-			return pack(plain, this.#hasRefs ? LAYOUT.refs : 0);
+		const layout = layoutOf(plain);
+		if (!this.#hasRefs) {
+			const bytes = pack(plain, layout);
+			if (layout === LAYOUT.array) this.#memos.keep(value, bytes);
+			return bytes;
 		}
-		const bytes = pack(plain, 0);
-		if (bytes[0] === LAYOUT.array) this.#memos.keep(value, bytes);
-		return bytes;
+		this.#start();
+		this.#numbers = new Map();
+		plain = this.#walkTop(value);
+		return pack(plain, this.#hasRefs ? layout | LAYOUT.refs : layout);
 	}
 
 	#start(known?: ReadonlySet<object>): void {
@@ -142,7 +142,9 @@ export class Encoder {
 		let walked: unknown;
 		if ((prototype === Object.prototype || prototype === null) && !hasToJson(value))
 			walked = this.#walkProperties(value as Fields, false);
-		else if (Array.isArray(value) && !this.#isSpecialArray(value)) walked = this.#walkArray(value);
+		else if (prototype === Array.prototype) walked = this.#walkArray(value as unknown[]);
+		else if (prototype === Uint8Array.prototype && !this.#classes.has(value)) walked = value;
+		else if (Array.isArray(value) && !this.#isStrict && !this.#classes.has(value)) walked = this.#walkArray(value);
 		else walked = this.#walkInstance(value, number);
 		this.#depth--;
 		return walked;
@@ -150,7 +152,7 @@ export class Encoder {
 
 	/** Gives an object the next number; false if it has one. */
 	#markSeen(value: object): boolean {
-		if (this.#options.ignoresSharing) return true;
+		if (this.#ignoresSharing) return true;
 		this.#seen ??= new Set();
 		const { size } = this.#seen;
 		if (this.#known?.has(value) || this.#seen.add(value).size === size) return false;
@@ -164,17 +166,11 @@ export class Encoder {
 		return [undefined, TAG.reference, this.#numbers?.get(value)];
 	}
 
-	/** Whether a class of its own decides what becomes of it. */
-	#isSpecialArray(value: unknown[]): boolean {
-		if (Object.getPrototypeOf(value) === Array.prototype) return false;
-		return this.#isStrict || this.#classes.has(value);
-	}
-
 	#walkArray(value: unknown[]): unknown[] {
-		let copy: unknown[] | undefined = value[0] === undefined && 0 in value ? [undefined, TAG.array] : undefined;
+		if (isSparse(value)) return this.#walkSparse(value);
+		let copy: unknown[] | undefined = value.length > 0 && value[0] === undefined ? [undefined, TAG.array] : undefined;
 		for (let i = 0; i < value.length; i++) {
 			const element = value[i];
-			if (element === undefined && !(i in value)) return this.#walkSparse(value, i, copy ?? value);
 			const walked = this.#walk(element);
 			if (walked !== element && copy === undefined) {
 				copy = [];
@@ -185,18 +181,15 @@ export class Encoder {
 		return copy ?? value;
 	}
 
-	/** @param walked the elements before the first hole, which were walked */
-	#walkSparse(value: unknown[], hole: number, walked: readonly unknown[]): unknown[] {
+	#walkSparse(value: unknown[]): unknown[] {
 		// No array is longer; something that says it is would not be read again.
 		if (!(value.length < 2 ** 32)) throw new Error(`it has a length of ${value.length}`);
 		const parts: unknown[] = [undefined, TAG.sparse, value.length];
-		const skipped = walked === value ? 0 : walked.length - hole;
-		for (let i = 0; i < hole; i++) parts.push(i, walked[skipped + i]);
 		for (const key of Object.keys(value)) {
 			const index = Number(key);
 			// Indexes come first, in order; other properties of an array are not stored.
 			if (!(index < value.length)) break;
-			if (index > hole) parts.push(index, this.#walk(value[index]));
+			parts.push(index, this.#walk(value[index]));
 		}
 		return parts;
 	}
@@ -204,10 +197,12 @@ export class Encoder {
 	/** @param mustCopy whether msgpackr would see more in the object than its properties */
 	#walkProperties(value: Fields, mustCopy: boolean): unknown {
 		const keys = Object.keys(value);
+		for (let i = 0; i < keys.length; i++)
+			if (keys[i] === "__proto__" || !isKept(keys[i] as string))
+				return this.#walkEntries([undefined, TAG.object], value);
 		let copy: Fields | undefined = mustCopy ? {} : undefined;
 		for (let i = 0; i < keys.length; i++) {
 			const key = keys[i] as string;
-			if (!isKept(key) || key === "__proto__") return this.#walkOddKeys(value, keys, i, copy ?? value);
 			const member = value[key];
 			const walked = this.#walk(member);
 			if (copy === undefined) {
@@ -220,23 +215,13 @@ export class Encoder {
 		return copy ?? value;
 	}
 
-	/**
-	 * An object with a key that can't be one in MessagePack, as a list of all its entries.
-	 *
-	 * @param start where the first such key is
-	 * @param walked has the members before it
-	 */
-	#walkOddKeys(value: Fields, keys: readonly string[], start: number, walked: Fields): unknown[] {
-		const parts: unknown[] = [undefined, TAG.object];
-		for (let i = 0; i < start; i++)
-			if (Object.hasOwn(walked, keys[i] as string)) parts.push(keys[i], walked[keys[i] as string]);
-		for (let i = start; i < keys.length; i++) this.#walkEntry(parts, keys[i] as string, value[keys[i] as string]);
+	/** Adds keys and values, without those that JSON would leave out. */
+	#walkEntries(parts: unknown[], value: object): unknown[] {
+		for (const key of Object.keys(value)) {
+			const member = (value as Fields)[key];
+			if (!isUnstorable(member) || this.#isStrict) parts.push(this.#walk(key), this.#walk(member));
+		}
 		return parts;
-	}
-
-	/** Adds a key and a value, unless JSON would leave them out. */
-	#walkEntry(parts: unknown[], key: string, value: unknown): void {
-		if (!isUnstorable(value) || this.#isStrict) parts.push(this.#walk(key), this.#walk(value));
 	}
 
 	/** Anything with a prototype of its own: a tagged value if it has a tag, else what JSON would make of it. */
@@ -282,7 +267,7 @@ export class Encoder {
 		if (isBuffer(value)) return this.#tag(TAG.nodeBuffer, bytes);
 		// Not the value itself: an array of bytes may be of another realm, or of a class that extends ours.
 		if (nameOf(value) === "Uint8Array") return bytes;
-		return this.#tag(TAG.typedArray, TYPED_ARRAYS.indexOf(nameOf(value) as never), bytes);
+		return this.#tag(TAG.typedArray, TYPED_ARRAYS.indexOf(nameOf(value)), bytes);
 	}
 
 	/** Properties that can be seen follow as entries; what every error hides has a place of its own. */
@@ -294,8 +279,7 @@ export class Encoder {
 		const parts = this.#tag(TAG.error, flags, type, error.name, error.message, stackOf(error));
 		if (hasCause) parts.push(this.#walk(error.cause));
 		if (hasErrors) parts.push(this.#walk(error.errors));
-		for (const key of Object.keys(error)) this.#walkEntry(parts, key, (error as never)[key]);
-		return parts;
+		return this.#walkEntries(parts, error);
 	}
 
 	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
@@ -316,6 +300,19 @@ export class Encoder {
 		this.#markSeen(stand);
 		return this.#walkProperties(stand as Fields, true);
 	}
+}
+
+/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
+function layoutOf(plain: unknown): number {
+	if (typeof plain !== "object" || plain === null || plain instanceof Uint8Array) return LAYOUT.value;
+	if (!Array.isArray(plain)) return LAYOUT.object;
+	return plain.length > 0 && plain[0] === undefined ? LAYOUT.value : LAYOUT.array;
+}
+
+/** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
+function isSparse(value: unknown[]): boolean {
+	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
+	return false;
 }
 
 /** Whether a string comes back from msgpackr as it was. */

@@ -1,19 +1,5 @@
 import { Document } from "@langchain/core/documents";
-import {
-	AIMessage,
-	AIMessageChunk,
-	ChatMessage,
-	ChatMessageChunk,
-	FunctionMessage,
-	FunctionMessageChunk,
-	HumanMessage,
-	HumanMessageChunk,
-	RemoveMessage,
-	SystemMessage,
-	SystemMessageChunk,
-	ToolMessage,
-	ToolMessageChunk,
-} from "@langchain/core/messages";
+import * as messages from "@langchain/core/messages";
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
 import { CheckpointError } from "../errors.ts";
 import { isRecord } from "./built-ins.ts";
@@ -21,49 +7,30 @@ import { isRecord } from "./built-ins.ts";
 /** The properties of an instance. */
 export type Fields = Record<string, unknown>;
 
-/** Classes that stored bytes can name, by their number from 0. Only ever added to at the end: a number is for good. */
-const CLASSES = {
-	AIMessage,
-	AIMessageChunk,
-	ChatMessage,
-	ChatMessageChunk,
-	FunctionMessage,
-	FunctionMessageChunk,
-	HumanMessage,
-	HumanMessageChunk,
-	RemoveMessage,
-	SystemMessage,
-	SystemMessageChunk,
-	ToolMessage,
-	ToolMessageChunk,
-	Document,
-	StringPromptValue,
-	ChatPromptValue,
-	ImagePromptValue,
-};
-
-/** What those that are no messages are made from. */
-const ARGUMENTS_OF: Readonly<Record<string, readonly string[]>> = {
-	Document: ["pageContent", "metadata", "id"],
-	StringPromptValue: ["value"],
-	ChatPromptValue: ["messages"],
-	ImagePromptValue: ["imageUrl"],
-};
+/** Messages that stored bytes can name, by their number from 0. Prompt values and documents follow. */
+const MESSAGES = [
+	...(["AIMessage", "AIMessageChunk", "ChatMessage", "ChatMessageChunk", "FunctionMessage"] as const),
+	...(["FunctionMessageChunk", "HumanMessage", "HumanMessageChunk", "RemoveMessage", "SystemMessage"] as const),
+	...(["SystemMessageChunk", "ToolMessage", "ToolMessageChunk"] as const),
+];
 
 interface InstanceKind {
-	readonly name: string;
 	readonly number: number;
+	readonly name: string;
 	readonly type: new (fields: never) => object;
-	/** `undefined` for messages. */
-	readonly args: readonly string[] | undefined;
+	/** What it is made from; `undefined` for messages. */
+	readonly args?: readonly string[];
 }
 
-const KINDS: readonly InstanceKind[] = Object.entries(CLASSES).map(([name, type], number) => ({
-	name,
-	number,
-	type: type as InstanceKind["type"],
-	args: ARGUMENTS_OF[name],
-}));
+/** The closed set. Only ever added to at the end: a number is for good. */
+const KINDS: readonly InstanceKind[] = [
+	// biome-ignore lint/performance/noDynamicNamespaceImportAccess: nearly all of it is used
+	...MESSAGES.map((name) => ({ name, type: messages[name] })),
+	{ name: "Document", type: Document, args: ["pageContent", "metadata", "id"] },
+	{ name: "StringPromptValue", type: StringPromptValue, args: ["value"] },
+	{ name: "ChatPromptValue", type: ChatPromptValue, args: ["messages"] },
+	{ name: "ImagePromptValue", type: ImagePromptValue, args: ["imageUrl"] },
+].map((kind, number) => ({ ...kind, number }) as InstanceKind);
 
 const kindByType = new WeakMap<object, InstanceKind | null>();
 
@@ -135,67 +102,32 @@ export function makeInstance(number: number, fields: Fields): object | undefined
 
 /** The same by the name that LangChain's own JSON has for the class. */
 export function makeNamed(name: unknown, fields: Fields): object | undefined {
-	return makeInstance(
-		KINDS.findIndex((kind) => kind.name === name),
-		fields,
-	);
+	const number = KINDS.findIndex((kind) => kind.name === name);
+	return makeInstance(number, fields);
 }
 
 /**
  * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by the modules
  * they are in and the names that they go by there. Models, tracers, tools and whatever else could act on the world when it is built are not among them.
  */
-const LOADABLE: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
-	[
-		"prompts",
-		new Set([
-			"AIMessagePromptTemplate",
-			"ChatMessagePromptTemplate",
-			"ChatPromptTemplate",
-			"DictPromptTemplate",
-			"FewShotChatMessagePromptTemplate",
-			"FewShotPromptTemplate",
-			"HumanMessagePromptTemplate",
-			"ImagePromptTemplate",
-			"MessagesPlaceholder",
-			"PipelinePromptTemplate",
-			"PromptTemplate",
-			"StructuredPrompt",
-			"SystemMessagePromptTemplate",
-		]),
+const LOADABLE: Readonly<Record<string, readonly unknown[]>> = {
+	prompts: [
+		...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
+		...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
+		...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
+		"SystemMessagePromptTemplate",
 	],
-	[
-		"output_parsers",
-		new Set([
-			"BytesOutputParser",
-			"CommaSeparatedListOutputParser",
-			"CustomListOutputParser",
-			"JsonOutputParser",
-			"MarkdownListOutputParser",
-			"NumberedListOutputParser",
-			"StrOutputParser",
-			"XMLOutputParser",
-		]),
+	output_parsers: [
+		...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
+		...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
 	],
-	[
-		"runnables",
-		new Set([
-			"RouterRunnable",
-			"RunnableAssign",
-			"RunnableBinding",
-			"RunnableBranch",
-			"RunnableEach",
-			"RunnableMap",
-			"RunnableParallel",
-			"RunnablePassthrough",
-			"RunnablePick",
-			"RunnableRetry",
-			"RunnableSequence",
-			"RunnableWithFallbacks",
-		]),
+	runnables: [
+		...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
+		...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
+		"RunnableWithFallbacks",
 	],
-	["messages", new Set(KINDS.filter(({ args }) => args === undefined).map(({ name }) => name))],
-]);
+	messages: MESSAGES,
+};
 
 /** JSON from which LangChain makes the object again; `undefined` if there is none. */
 export function toLoadableJson(value: object): string | undefined {
@@ -231,7 +163,8 @@ function namesOnlyLoadable(value: unknown): boolean {
 	if (Object.hasOwn(value, "__lc_escaped__")) return Object.keys(value).length === 1;
 	if (lc !== undefined) {
 		if (lc !== 1 || type !== "constructor" || !Array.isArray(id)) return false;
-		if (id[0] !== "langchain_core" || !LOADABLE.get(id[1])?.has(id.at(-1))) return false;
+		if (id[0] !== "langchain_core" || !Object.hasOwn(LOADABLE, id[1]) || !LOADABLE[id[1]]?.includes(id.at(-1)))
+			return false;
 	}
 	return Object.values(value).every(namesOnlyLoadable);
 }

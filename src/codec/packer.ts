@@ -17,46 +17,27 @@ const packr = new Packr({
 	useToJSON: false,
 });
 
-/** The buffer that msgpackr writes to, which says where the value is. */
-type Written = Uint8Array & { readonly start: number; readonly end: number };
-
-/**
- * The layout byte and the MessagePack of a value that msgpackr keeps all of.
- *
- * @param refs `LAYOUT.refs` if the value has references
- */
-export function pack(value: unknown, refs: number): Uint8Array {
-	if (Array.isArray(value) && (value.length === 0 || value[0] !== undefined))
-		return packOpen(value, LAYOUT.array | refs);
-	if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Uint8Array)
-		return packOpen([value], LAYOUT.value | refs);
-	return packOpen(value, LAYOUT.object | refs);
-}
-
-/** The same for a list, also for one whose first element is undefined. */
-export function packList(list: readonly unknown[]): Uint8Array {
-	return packOpen(list, LAYOUT.array);
-}
-
-/** Writes the layout over the last byte of the header of an array or a map. */
-function packOpen(value: object, layout: number): Uint8Array {
-	const written = packr.pack(value, REUSE_BUFFER_MODE) as Uint8Array as Written;
+/** The layout byte and the MessagePack of a value that msgpackr keeps all of. */
+export function pack(value: unknown, layout: number): Uint8Array {
+	const isOpen = (layout & ~LAYOUT.refs) !== LAYOUT.value;
+	const written = packr.pack(isOpen ? value : [value], REUSE_BUFFER_MODE) as Uint8Array & {
+		start: number;
+		end: number;
+	};
+	// The layout takes the place of the last byte of the header.
 	const start = written.start + headerSize(written[written.start] as number) - 1;
 	written[start] = layout;
 	if (written.length <= SHARED_BYTES)
 		return new Uint8Array(written.buffer, written.byteOffset + start, written.end - start);
 	// A buffer that grew for one value would be held by all small ones after it.
-	packr.useBuffer(allocate(SHARED_BYTES));
+	// biome-ignore lint/correctness/useHookAtTopLevel: no hook of React
+	packr.useBuffer(typeof Buffer === "undefined" ? new Uint8Array(SHARED_BYTES) : Buffer.allocUnsafeSlow(SHARED_BYTES));
 	return new Uint8Array(written.subarray(start, written.end));
 }
 
 /** Bytes of the header of an array or a map. */
 function headerSize(head: number): number {
 	return head < 0xa0 ? 1 : head === 0xdc || head === 0xde ? 3 : HEADER_BYTES;
-}
-
-function allocate(bytes: number): Uint8Array {
-	return typeof Buffer === "undefined" ? new Uint8Array(bytes) : Buffer.allocUnsafeSlow(bytes);
 }
 
 /** Where short values are read from, so that msgpackr neither makes a view of each nor changes the stored bytes' object. */

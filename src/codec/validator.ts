@@ -1,13 +1,15 @@
 import { CheckpointError } from "../errors.ts";
 import { DEEPEST, LAST_TAG, LAYOUT } from "./format.ts";
 
+/** Sizes by type byte, from c0 on: of the value, or of the length in front of it; -1 where none is stored. */
+const SIZES = [0, -1, 0, 0, 1, 2, 4, 1, 2, 4, -1, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 16, 1, 2, 4, 2, 4, 2, 4];
 const BIGINT_EXTENSION = 0x42;
 
 /** Tags for what is no object, such as -0, may stand one level below the deepest. */
 const DEEPEST_STORED = DEEPEST + 1;
 
-export function corrupt(reason: string): CheckpointError {
-	return new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`);
+export function corrupt(reason: string, options?: ErrorOptions): CheckpointError {
+	return new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, options);
 }
 
 /**
@@ -51,54 +53,15 @@ export class Validator {
 		if (head < 0x90) return this.#skipMap(head & 0x0f, depth);
 		if (head < 0xa0) return this.#skipArray(head & 0x0f, depth);
 		if (head < 0xc0) return this.#advance(head & 0x1f);
-		switch (head) {
-			case 0xc0:
-			case 0xc2:
-			case 0xc3:
-				return;
-			case 0xcc:
-			case 0xd0:
-				return this.#advance(1);
-			case 0xcd:
-			case 0xd1:
-				return this.#advance(2);
-			case 0xce:
-			case 0xd2:
-				return this.#advance(4);
-			case 0xcb:
-			case 0xcf:
-			case 0xd3:
-				return this.#advance(8);
-			case 0xc4:
-			case 0xd9:
-				return this.#advance(this.#length(1));
-			case 0xc5:
-			case 0xda:
-				return this.#advance(this.#length(2));
-			case 0xc6:
-			case 0xdb:
-				return this.#advance(this.#length(4));
-			case 0xdc:
-			case 0xdd:
-				return this.#skipArray(this.#length(head === 0xdc ? 2 : 4), depth);
-			case 0xde:
-			case 0xdf:
-				return this.#skipMap(this.#length(head === 0xde ? 2 : 4), depth);
-			case 0xc7:
-			case 0xc8:
-			case 0xc9:
-				return this.#skipBigInt(this.#length(1 << (head - 0xc7)));
-			case 0xd4:
-				if (this.#isUndefined(this.#at - 1)) return this.#advance(2);
-				return this.#skipBigInt(1);
-			case 0xd5:
-			case 0xd6:
-			case 0xd7:
-			case 0xd8:
-				return this.#skipBigInt(1 << (head - 0xd4));
-			default:
-				throw corrupt(`unknown type byte ${head}`);
-		}
+		const size = SIZES[head - 0xc0] as number;
+		if (size < 0) throw corrupt(`unknown type byte ${head}`);
+		if (head >= 0xde) return this.#skipMap(this.#length(size), depth);
+		if (head >= 0xdc) return this.#skipArray(this.#length(size), depth);
+		if (head >= 0xd9 || (head >= 0xc4 && head <= 0xc6)) return this.#advance(this.#length(size));
+		if (head === 0xd4 && this.#isUndefined(this.#at - 1)) return this.#advance(2);
+		if (head >= 0xd4) return this.#skipBigInt(size);
+		if (head >= 0xc7 && head <= 0xc9) return this.#skipBigInt(this.#length(size));
+		this.#advance(size);
 	}
 
 	#skipArray(length: number, depth: number): void {

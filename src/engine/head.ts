@@ -37,16 +37,20 @@ export interface Head {
  */
 export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: Head): Uint8Array {
 	const names = Object.keys(versions);
-	const numbers = new Map(names.map((name, number) => [name, number]));
+	const table = new Map<string, number>();
+	for (let i = 0; i < names.length; i++) table.set(names[i] as string, i);
 	const numberOf = (name: string): number => {
-		const number = numbers.get(name) ?? names.push(name) - 1;
-		numbers.set(name, number);
+		const number = table.get(name) ?? names.push(name) - 1;
+		table.set(name, number);
 		return number;
 	};
-	const nodes = Object.keys(seen).flatMap((node) => [
-		numberOf(node),
-		Object.entries(seen[node] as Versions).flatMap(([channel, version]) => [numberOf(channel), version]),
-	]);
+	const nodes: unknown[] = [];
+	for (const node of Object.keys(seen)) {
+		const channels = seen[node] as Versions;
+		const list: unknown[] = [];
+		for (const channel of Object.keys(channels)) list.push(numberOf(channel), channels[channel]);
+		nodes.push(numberOf(node), list);
+	}
 	const fields = [v, packTime(ts), names, Object.values(versions), nodes, packCell(metadata), packOrigin(origin)];
 	for (const [channel, cell] of manifest) fields.push(numberOf(channel), packCell(cell));
 	return packPlain(fields);

@@ -96,7 +96,10 @@ describe("bytes that nobody vouches for", () => {
 	});
 
 	it("become text with replacement characters when they are not UTF-8", () => {
-		for (const bytes of [[0xa2, 0xff, 0xfe], [0xa3, 0xed, 0xa0, 0x80]])
+		for (const bytes of [
+			[0xa2, 0xff, 0xfe],
+			[0xa3, 0xed, 0xa0, 0x80],
+		])
 			expect(decode(Uint8Array.from([0, ...bytes]))).toContain("\ufffd");
 	});
 
@@ -175,10 +178,10 @@ describe("objects that refer to each other", () => {
 		],
 		[
 			"a prompt in place of arguments",
-			instance(
-				"AIMessageChunk",
-				["tool_call_chunks", list(map(["args", instance("ChatPromptValue", ["messages", last])]))],
-			),
+			instance("AIMessageChunk", [
+				"tool_call_chunks",
+				list(map(["args", instance("ChatPromptValue", ["messages", last])])),
+			]),
 		],
 		["the name of a class", tagged(TAG.registered, last, map())],
 		["the properties of an instance", tagged(TAG.registered, text("Plain"), last)],

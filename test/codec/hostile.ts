@@ -97,7 +97,14 @@ export class HostileBytes {
 			case 3:
 				return [0x93, 0xd4, 0, 0, 6, this.#below(8)];
 			case 4:
-				return this.#pick([[0xd4, 0, 0], [0xd4, 0x42, 5], [0xd4, 0x72, 0x40], [0xd5, 0x42, 1, 2], [0xd4, 0x73, 0], [0xd4, this.#below(256), 0]]);
+				return this.#pick([
+					[0xd4, 0, 0],
+					[0xd4, 0x42, 5],
+					[0xd4, 0x72, 0x40],
+					[0xd5, 0x42, 1, 2],
+					[0xd4, 0x73, 0],
+					[0xd4, this.#below(256), 0],
+				]);
 			case 5:
 				return [0xc4, count, ...Array.from({ length: count }, () => this.#below(256))];
 			case 6:

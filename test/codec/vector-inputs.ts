@@ -53,7 +53,9 @@ export const VALUES: Record<string, () => unknown> = {
 	"an object of 16": () => [Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`k${n}`, n]))],
 	"arguments that have numbers": () =>
 		// A message decides on its type itself.
-		new HumanMessage(Object.fromEntries(ARGUMENTS.filter((name) => name !== "type").map((name) => [name, name])) as never),
+		new HumanMessage(
+			Object.fromEntries(ARGUMENTS.filter((name) => name !== "type").map((name) => [name, name])) as never,
+		),
 	"an array that begins with undefined": () => [[undefined, 1], [undefined]],
 	"text that begins with a byte order mark": () => "\ufeffx",
 	bytes: () => new Uint8Array([0, 127, 255]),

@@ -150,7 +150,10 @@ describe("a reader that was written from the description", () => {
 		expect([v, names, versions]).toEqual([4, ["messages", "step", "text"], [8, 8, 1]]);
 		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });
 		const read = Object.fromEntries(
-			Array.from({ length: manifest.length / 2 }, (_, n) => [names[manifest[n * 2] as number], readCell(manifest[n * 2 + 1])]),
+			Array.from({ length: manifest.length / 2 }, (_, n) => [
+				names[manifest[n * 2] as number],
+				readCell(manifest[n * 2 + 1]),
+			]),
 		) as any;
 		expect([read.step, read.text]).toEqual([7, "long text, compressed ".repeat(100)]);
 		expect(
