@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { define, isRecord } from "./built-ins.ts";
+import { corrupt } from "./validator.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
 type AnyClass = abstract new (...args: any[]) => any;
@@ -55,11 +56,7 @@ export class ClassRegistry {
 
 	make(name: unknown, data: unknown): unknown {
 		const entry = this.#byName.get(name as string);
-		if (entry === undefined)
-			throw new CheckpointError(
-				"CORRUPT",
-				`A stored value is of class ${quote(name)}, which is not registered: pass it in \`classes\`.`,
-			);
+		if (entry === undefined) throw corrupt(`class ${quote(name)} is not registered: pass it in \`classes\``);
 		return entry.decode(data);
 	}
 }
@@ -75,8 +72,7 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 	return { name, class: hooks.class, encode: encode as Entry["encode"], decode: decode as Entry["decode"] };
 
 	function rebuild(fields: object): object {
-		if (!isRecord(fields))
-			throw new CheckpointError("CORRUPT", `A stored value of class ${quote(name)} has no properties.`);
+		if (!isRecord(fields)) throw corrupt(`an instance of class ${quote(name)} has no properties`);
 		return Object.defineProperties(Object.create(hooks.class.prototype), Object.getOwnPropertyDescriptors(fields));
 	}
 }

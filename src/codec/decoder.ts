@@ -306,19 +306,17 @@ function replaceGaps(value: unknown, known: ReadonlyMap<Gap, unknown>, seen: Set
 	}
 	if (typeof value !== "object" || value === null || seen.has(value) || ArrayBuffer.isView(value)) return value;
 	seen.add(value);
-	if (value instanceof Map) {
-		const entries = [...value];
+	const replace = (member: unknown) => replaceGaps(member, known, seen);
+	if (value instanceof Map || value instanceof Set) {
+		const items = value instanceof Map ? new Map(value) : new Set(value);
 		value.clear();
-		for (const [key, item] of entries) value.set(replaceGaps(key, known, seen), replaceGaps(item, known, seen));
-	} else if (value instanceof Set) {
-		const items = [...value];
-		value.clear();
-		for (const item of items) value.add(replaceGaps(item, known, seen));
+		for (const [key, item] of items.entries())
+			value instanceof Map ? value.set(replace(key), replace(item)) : value.add(replace(item));
 	}
 	for (const key of Reflect.ownKeys(value)) {
 		const property = Object.getOwnPropertyDescriptor(value, key);
 		if (property === undefined || !("value" in property)) continue;
-		const filled = replaceGaps(property.value, known, seen);
+		const filled = replace(property.value);
 		if (filled !== property.value) Object.defineProperty(value, key, { ...property, value: filled });
 	}
 	return value;

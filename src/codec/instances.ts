@@ -1,8 +1,8 @@
 import { Document } from "@langchain/core/documents";
 import * as messages from "@langchain/core/messages";
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
-import { CheckpointError } from "../errors.ts";
 import { isRecord } from "./built-ins.ts";
+import { corrupt } from "./validator.ts";
 
 /** The properties of an instance. */
 export type Fields = Record<string, unknown>;
@@ -147,7 +147,7 @@ export function toLoadableJson(value: object): string | undefined {
  */
 export async function loadInstance(json: unknown): Promise<unknown> {
 	if (typeof json !== "string" || !isLoadable(JSON.parse(json)))
-		throw new CheckpointError("CORRUPT", "A stored LangChain object names a class that is not in the closed set.");
+		throw corrupt("a LangChain object names a class that is not in the closed set");
 	const { load } = await import("@langchain/core/load");
 	return load(json).catch(() => JSON.parse(json));
 }
