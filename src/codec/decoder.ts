@@ -21,8 +21,7 @@ class Gap {
 const validator = new Validator();
 
 /**
- * Turns the bytes of an encoder back into the value: checks them, unpacks them, and makes of each tagged value what it
- * stands for.
+ * Turns bytes back into the value: checks them, unpacks them, and makes of each tagged value what it stands for.
  *
  * The bytes need not be honest: whatever they say, the answer is a value of the closed set of types, or a
  * CheckpointError with code CORRUPT, in time and memory bounded by their length.
@@ -111,8 +110,7 @@ export class Decoder {
 				return this.#restoreEntries(parts, FIELDS, this.#begin({}));
 			case TAG.map: {
 				const map = this.#begin(new Map<unknown, unknown>());
-				if (parts.length % 2 !== 0) throw corrupt("a map with a key that has no value");
-				for (let i = FIELDS; i < parts.length; i += 2) map.set(this.#restore(parts[i]), this.#restore(parts[i + 1]));
+				this.#restorePairs(parts, FIELDS, (key, value) => map.set(key, value));
 				return map;
 			}
 			case TAG.set: {
@@ -145,29 +143,31 @@ export class Decoder {
 		return gap;
 	}
 
-	#restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
+	#restorePairs(parts: unknown[], start: number, add: (key: unknown, value: unknown) => void): void {
 		if ((parts.length - start) % 2 !== 0) throw corrupt("a key that has no value");
-		for (let i = start; i < parts.length; i += 2) {
-			const key = this.#restore(parts[i]);
+		for (let i = start; i < parts.length; i += 2) add(this.#restore(parts[i]), this.#restore(parts[i + 1]));
+	}
+
+	#restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
+		this.#restorePairs(parts, start, (key, value) => {
 			if (typeof key !== "string") throw corrupt("a key that is not a string");
-			define(target, key, this.#restore(parts[i + 1]), true);
-		}
+			define(target, key, value, true);
+		});
 		return target;
 	}
 
 	#restoreSparse(parts: unknown[], list: unknown[]): unknown[] {
 		const length = parts[FIELDS];
-		if (!isIndex(length, MOST_ELEMENTS + 1) || parts.length % 2 === 0) throw corrupt("a length that no array has");
+		if (!isIndex(length, MOST_ELEMENTS + 1)) throw corrupt("a length that no array has");
 		// Setting `length` would make room for all of it; an element far out makes no more room than it needs.
 		if (length > 0) {
 			list[length - 1] = undefined;
 			delete list[length - 1];
 		}
-		for (let i = FIELDS + 1; i < parts.length; i += 2) {
-			const index = parts[i];
+		this.#restorePairs(parts, FIELDS + 1, (index, element) => {
 			if (!isIndex(index, length)) throw corrupt("an index that its array does not have");
-			list[index] = this.#restore(parts[i + 1]);
-		}
+			list[index] = element;
+		});
 		return list;
 	}
 
@@ -233,14 +233,11 @@ export class Decoder {
 
 	#restoreArguments(parts: unknown[]): Fields {
 		const fields: Fields = {};
-		if (parts.length % 2 !== 0) throw corrupt("an argument that has no value");
-		for (let i = FIELDS; i < parts.length; i += 2) {
-			const part = parts[i];
-			const key = typeof part === "number" ? ARGUMENTS[part] : this.#restore(part);
+		this.#restorePairs(parts, FIELDS, (part, value) => {
+			const key = typeof part === "number" ? ARGUMENTS[part] : part;
 			if (typeof key !== "string") throw corrupt("an argument without a name");
-			const value = this.#restore(parts[i + 1]);
 			if (key !== "__proto__") fields[key] = value;
-		}
+		});
 		return fields;
 	}
 }
@@ -256,10 +253,9 @@ function isIndex(value: unknown, end: number): value is number {
 }
 
 function readUtf16(bytes: unknown): string {
-	if (!(bytes instanceof Uint8Array) || bytes.length % 2 !== 0) throw corrupt("a string that is not code units");
+	if (!(bytes instanceof Uint8Array)) throw corrupt("a string that is not code units");
 	let text = "";
-	for (let i = 0; i < bytes.length; i += 2)
-		text += String.fromCharCode((bytes[i] as number) | ((bytes[i + 1] as number) << 8));
+	for (const unit of new Uint16Array(bytes.buffer)) text += String.fromCharCode(unit);
 	return text;
 }
 

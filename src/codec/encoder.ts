@@ -7,7 +7,7 @@ import { ListMemos } from "./list-memos.ts";
 import { pack } from "./packer.ts";
 import { explain, Refusal } from "./unserializable.ts";
 
-const NUMBER_OF: ReadonlyMap<string, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
+const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
 
 /** msgpackr's reader takes a byte order mark at the beginning of a long string away. */
 const BYTE_ORDER_MARK = 0xfeff;
@@ -75,7 +75,7 @@ export class Encoder {
 		const tail: unknown[] = [];
 		for (let i = count; i < list.length && !this.#hasRefs; i++) tail.push(this.#walk(list[i]));
 		// References count all objects of the list, and holes all elements, so that all must be walked.
-		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(found, pack(tail, LAYOUT.array));
+		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(list, memo, count, pack(tail, LAYOUT.array));
 		this.#memos.forget(list);
 		return undefined;
 	}
@@ -185,7 +185,7 @@ export class Encoder {
 		const keys = Object.keys(value);
 		for (let i = 0; i < keys.length; i++)
 			if (keys[i] === "__proto__" || !isKept(keys[i] as string))
-				return this.#walkEntries([undefined, TAG.object], value);
+				return this.#walkPairs([undefined, TAG.object], Object.entries(value).flat());
 		let copy: Fields | undefined = mustCopy ? {} : undefined;
 		for (let i = 0; i < keys.length; i++) {
 			const key = keys[i] as string;
@@ -201,11 +201,16 @@ export class Encoder {
 		return copy ?? value;
 	}
 
-	/** Adds keys and values, without those that JSON would leave out. */
-	#walkEntries(parts: unknown[], value: object): unknown[] {
-		for (const key of Object.keys(value)) {
-			const member = (value as Fields)[key];
-			if (!isUnstorable(member) || this.#isStrict) parts.push(this.#walk(key), this.#walk(member));
+	/**
+	 * Adds keys and values, without those that JSON would leave out.
+	 *
+	 * @param list key, value, key, value...
+	 * @param numbers of keys that have one
+	 */
+	#walkPairs(parts: unknown[], list: readonly unknown[], numbers?: ReadonlyMap<unknown, number>): unknown[] {
+		for (let i = 0; i < list.length; i += 2) {
+			if (isUnstorable(list[i + 1]) && !this.#isStrict) continue;
+			parts.push(numbers?.get(list[i]) ?? this.#walk(list[i]), this.#walk(list[i + 1]));
 		}
 		return parts;
 	}
@@ -215,7 +220,8 @@ export class Encoder {
 		const registered = this.#classes.describe(value);
 		if (registered !== undefined) return this.#tag(TAG.registered, [registered.name, registered.data]);
 		const kind = kindOf(value);
-		if (kind !== null) return this.#walkArguments(kind.number, argumentsOf(kind, value as Fields));
+		if (kind !== null)
+			return this.#walkPairs([undefined, TAG.langchain + kind.number], argumentsOf(kind, value as Fields), NUMBER_OF);
 		if (isDeltaSnapshot(value)) return this.#tag(TAG.deltaSnapshot, [value.value]);
 		const json = toLoadableJson(value);
 		if (json !== undefined) return this.#tag(TAG.loadable, [json]);
@@ -236,17 +242,6 @@ export class Encoder {
 		return parts;
 	}
 
-	#walkArguments(number: number, list: readonly unknown[]): unknown[] {
-		const parts: unknown[] = [undefined, TAG.langchain + number];
-		for (let i = 0; i < list.length; i += 2) {
-			const key = list[i] as string;
-			const value = list[i + 1];
-			if (isUnstorable(value) && !this.#isStrict) continue;
-			parts.push(NUMBER_OF.get(key) ?? this.#walk(key), this.#walk(value));
-		}
-		return parts;
-	}
-
 	#walkBinary(value: ArrayBufferView | ArrayBuffer): unknown {
 		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, [new Uint8Array(value)]);
 		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
@@ -264,7 +259,7 @@ export class Encoder {
 		const fields = [(hasCause ? 1 : 0) | (hasErrors ? 2 : 0), type, error.name, error.message, stackOf(error)];
 		if (hasCause) fields.push(error.cause);
 		if (hasErrors) fields.push(error.errors);
-		return this.#walkEntries(this.#tag(TAG.error, fields), error);
+		return this.#walkPairs(this.#tag(TAG.error, fields), Object.entries(error).flat());
 	}
 
 	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
@@ -306,12 +301,7 @@ function isKept(text: string): boolean {
 }
 
 function utf16Bytes(text: string): Uint8Array {
-	const bytes = new Uint8Array(text.length * 2);
-	for (let i = 0; i < text.length; i++) {
-		bytes[i * 2] = text.charCodeAt(i);
-		bytes[i * 2 + 1] = text.charCodeAt(i) >> 8;
-	}
-	return bytes;
+	return new Uint8Array(Uint16Array.from({ length: text.length }, (_, i) => text.charCodeAt(i)).buffer);
 }
 
 /** A stack is put into words when it is first looked at, by code that the application can replace. */

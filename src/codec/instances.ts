@@ -39,12 +39,6 @@ export function givenTo({ lc_kwargs }: Fields): Fields {
 	return (lc_kwargs ?? {}) as Fields;
 }
 
-/** Whether a property of a message is none of its arguments, and yet belongs to them when it is built again. */
-export function isSetLater(key: string, message: Fields, given: Fields): boolean {
-	if (key === "type" || key.startsWith("lc_") || key in Object.prototype || Object.hasOwn(given, key)) return false;
-	return message[key] !== undefined && Object.hasOwn(message, key);
-}
-
 /** The kind of the nearest class that is known, `null` if none is: a subclass comes back as the class it extends. */
 export function kindOf(value: object): InstanceKind | null {
 	const type = Object.getPrototypeOf(value)?.constructor as object | undefined;
@@ -58,18 +52,13 @@ export function kindOf(value: object): InstanceKind | null {
 }
 
 function findKind(value: object): InstanceKind | null {
-	let prototype = Object.getPrototypeOf(value);
-	while (prototype !== null && prototype !== Object.prototype) {
-		const type = prototype.constructor as { name: string; lc_name?: () => string };
-		const exact = KINDS.find((kind) => kind.type === (type as unknown));
-		if (exact !== undefined) return exact;
+	const isLangChains = isOfLangChain(value as Fields);
+	for (let prototype = Object.getPrototypeOf(value); prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
+		const type = prototype.constructor;
 		// A second copy of @langchain/core in the process has classes of its own with the same names.
-		if (isOfLangChain(value as Fields)) {
-			const name = Object.hasOwn(type, "lc_name") ? type.lc_name?.() : type.name;
-			const named = KINDS.find((kind) => kind.name === name);
-			if (named !== undefined) return named;
-		}
-		prototype = Object.getPrototypeOf(prototype);
+		const name = isLangChains && (Object.hasOwn(type, "lc_name") ? type.lc_name() : type.name);
+		const kind = KINDS.find((kind) => kind.type === type || kind.name === name);
+		if (kind !== undefined) return kind;
 	}
 	return null;
 }
@@ -89,8 +78,15 @@ export function argumentsOf({ args }: InstanceKind, instance: Fields): unknown[]
 	// An argument called `__proto__` is of no use to a message, and would not be an argument when it is read.
 	for (const key in given)
 		if (Object.hasOwn(given, key) && key !== "__proto__") list.push(key, key in instance ? instance[key] : given[key]);
-	for (const key in instance) if (isSetLater(key, instance, given)) list.push(key, instance[key]);
+	// Properties that were set since belong to the arguments when it is built again.
+	for (const key in instance)
+		if (!Object.hasOwn(given, key) && isArgument(key) && Object.hasOwn(instance, key) && instance[key] !== undefined)
+			list.push(key, instance[key]);
 	return list;
+}
+
+function isArgument(key: string): boolean {
+	return key !== "type" && !key.startsWith("lc_") && !(key in Object.prototype);
 }
 
 /** Builds an instance of a known class; `undefined` if none has this number. */

@@ -25,13 +25,6 @@ interface Memo {
 	readonly objects: Set<object>;
 }
 
-/** A list whose first `count` elements are as they were. */
-interface FoundList {
-	readonly list: readonly unknown[];
-	readonly memo: Memo;
-	readonly count: number;
-}
-
 const validator = new Validator();
 
 /**
@@ -53,7 +46,7 @@ export class ListMemos {
 	}
 
 	/** What is remembered of a long list, and how many of its first elements are still as they were. */
-	find(list: unknown): FoundList | undefined {
+	find(list: unknown): { list: readonly unknown[]; memo: Memo; count: number } | undefined {
 		if (!isLong(list)) return undefined;
 		const known = this.#memos.get(list[0] as object);
 		if (known === undefined) {
@@ -74,12 +67,8 @@ export class ListMemos {
 		this.#memos.delete(list[0] as object);
 	}
 
-	/**
-	 * The bytes of a list that was found.
-	 *
-	 * @param tail the list of its other elements, encoded
-	 */
-	append({ list, memo, count }: FoundList, tail: Uint8Array): Uint8Array {
+	/** The bytes of a list that was found, from those of the list of its other elements. */
+	append(list: readonly unknown[], memo: Memo, count: number, tail: Uint8Array): Uint8Array {
 		const end = memo.ends[count - 1] ?? 1;
 		if (count < memo.elements.length) {
 			memo.held.length = memo.starts[count] as number;

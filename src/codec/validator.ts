@@ -5,9 +5,6 @@ import { DEEPEST, LAST_TAG, LAYOUT } from "./format.ts";
 const SIZES = [0, -1, 0, 0, 1, 2, 4, 1, 2, 4, -1, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 16, 1, 2, 4, 2, 4, 2, 4];
 const BIGINT_EXTENSION = 0x42;
 
-/** Tags for what is no object, such as -0, may stand one level below the deepest. */
-const DEEPEST_STORED = DEEPEST + 1;
-
 export function corrupt(reason: string, options?: ErrorOptions): CheckpointError {
 	return new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, options);
 }
@@ -85,7 +82,8 @@ export class Validator {
 	/** Every element takes a byte at least, so that a length beyond the bytes left is a lie. */
 	#enter(length: number, depth: number): void {
 		if (length > this.#bytes.length - this.#at) throw corrupt(`${length} elements in too few bytes`);
-		if (depth >= DEEPEST_STORED) throw corrupt("it is nested too deeply");
+		// Tags for what is no object, such as -0, may stand one level below the deepest.
+		if (depth > DEEPEST) throw corrupt("it is nested too deeply");
 	}
 
 	#skipKey(): void {
