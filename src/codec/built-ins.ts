@@ -1,20 +1,15 @@
 import { TYPED_ARRAYS } from "./format.ts";
 
-type AnyClass = new (...args: never[]) => object;
-
-/** Classes of the language whose instances have a place in the format, besides those of bytes. */
-const BUILT_INS: readonly AnyClass[] = [Map, Set, Date, RegExp, URL, Error];
-
 /** An instance of a class of the language that has a place in the format. */
 export function isBuiltIn(value: object): boolean {
-	return isBinary(value) || BUILT_INS.some((type) => value instanceof type);
+	return isBinary(value) || [Map, Set, Date, RegExp, URL, Error].some((type) => value instanceof type);
 }
 
 /** One of a class that extends a class of the language, and that would come back as the latter. */
 export function isOddBuiltIn(value: object): boolean {
 	if (value instanceof Error || !(Array.isArray(value) || isBuiltIn(value))) return false;
 	const name = Object.prototype.toString.call(value).slice("[object ".length, -1);
-	const { [name]: type, Buffer } = globalThis as never as Record<string, AnyClass>;
+	const { [name]: type, Buffer } = globalThis as never as Record<string, { prototype: unknown }>;
 	const prototype = Object.getPrototypeOf(value);
 	return prototype !== type?.prototype && prototype !== Buffer?.prototype;
 }

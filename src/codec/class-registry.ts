@@ -1,6 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { define, isRecord } from "./built-ins.ts";
-import { corrupt } from "./validator.ts";
+import { corrupt } from "./messagepack.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
 type AnyClass = abstract new (...args: any[]) => any;
@@ -17,12 +17,7 @@ export interface ClassHooks {
 /** Classes by the name they are stored under. A name must stay the same as long as values stored with it are to be read. */
 export type Classes = Readonly<Record<string, AnyClass | ClassHooks>>;
 
-interface Entry {
-	readonly name: string;
-	readonly class: AnyClass;
-	encode(instance: object): unknown;
-	decode(data: unknown): unknown;
-}
+type Entry = { name: string; class: AnyClass; encode(instance: object): unknown; decode(data: unknown): unknown };
 
 /** The classes of the application that stored bytes may name. */
 export class ClassRegistry {
@@ -46,7 +41,6 @@ export class ClassRegistry {
 
 	/** Name and data of an instance of exactly a registered class. */
 	describe(instance: object): { name: string; data: unknown } | undefined {
-		if (this.#byPrototype.size === 0) return undefined;
 		const entry = this.#byPrototype.get(Object.getPrototypeOf(instance));
 		if (entry === undefined) return undefined;
 		const data = entry.encode(instance);

@@ -4,11 +4,8 @@ import { define } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { type Fields, loadInstance, makeInstance } from "./instances.ts";
-import { unpack } from "./packer.ts";
-import { corrupt, Validator } from "./validator.ts";
+import { corrupt, unpack } from "./messagepack.ts";
 
-/** One more than the greatest index of an array. */
-const MOST_ELEMENTS = 2 ** 32 - 1;
 /** Where the fields of a tagged value begin. */
 const FIELDS = 2;
 
@@ -17,8 +14,6 @@ class Gap {
 	number = -1;
 	json: unknown;
 }
-
-const validator = new Validator();
 
 /**
  * Turns bytes back into the value: checks them, unpacks them, and makes of each tagged value what it stands for.
@@ -47,9 +42,7 @@ export class Decoder {
 		if (this.#isBusy) return new Decoder(this.#classes).decode(bytes, ends);
 		this.#isBusy = true;
 		try {
-			validator.check(bytes, ends);
-			const { count, hasTags } = validator;
-			const value = unpack(bytes, count);
+			const { value, hasTags } = unpack(bytes, ends);
 			return hasTags ? this.#restoreTop(value, bytes[0] as number) : value;
 		} catch (error) {
 			return explain(error);
@@ -64,9 +57,7 @@ export class Decoder {
 		if (layout & LAYOUT.refs) this.#objects = [];
 		const isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
 		const restored = isList ? this.#restoreElements(value as unknown[]) : this.#restore(value);
-		if (this.#gaps.length === 0) return restored;
-		const filled = fillGaps(restored, this.#gaps, this.#objects ?? []);
-		return filled instanceof Promise ? filled.catch(explain) : filled;
+		return this.#gaps.length === 0 ? restored : fillGaps(restored, this.#gaps, this.#objects ?? []);
 	}
 
 	/** Changes what msgpackr made in place, as nobody else has it. */
@@ -109,12 +100,12 @@ export class Decoder {
 			case TAG.object:
 				return this.#restoreEntries(parts, FIELDS, this.#begin({}));
 			case TAG.map: {
-				const map = this.#begin(new Map<unknown, unknown>());
+				const map = this.#begin(new Map());
 				this.#restorePairs(parts, FIELDS, (key, value) => map.set(key, value));
 				return map;
 			}
 			case TAG.set: {
-				const set = this.#begin(new Set<unknown>());
+				const set = this.#begin(new Set());
 				for (let i = FIELDS; i < parts.length; i++) set.add(this.#restore(parts[i]));
 				return set;
 			}
@@ -158,7 +149,7 @@ export class Decoder {
 
 	#restoreSparse(parts: unknown[], list: unknown[]): unknown[] {
 		const length = parts[FIELDS];
-		if (!isIndex(length, MOST_ELEMENTS + 1)) throw corrupt("a length that no array has");
+		if (!isIndex(length, 2 ** 32)) throw corrupt("a length that no array has");
 		// Setting `length` would make room for all of it; an element far out makes no more room than it needs.
 		if (length > 0) {
 			list[length - 1] = undefined;
@@ -274,22 +265,20 @@ function makeError(type: unknown, message: unknown): Error {
 	}
 }
 
-function toTypedArray(kind: number, bytes: Uint8Array): unknown {
+function toTypedArray(kind: number, { buffer }: Uint8Array): unknown {
 	const View = (globalThis as Record<string, unknown>)[String(TYPED_ARRAYS[kind])];
-	if (typeof View !== "function") return undefined;
-	return Reflect.construct(View, [new Uint8Array(bytes).buffer]);
+	return typeof View === "function" ? Reflect.construct(View, [buffer]) : undefined;
 }
 
 /** Puts what belongs there in the place of every gap. A promise if LangChain has to load something. */
 function fillGaps(root: unknown, gaps: readonly Gap[], objects: readonly unknown[]): unknown {
 	const known = new Map<Gap, unknown>();
 	const loads: Promise<void>[] = [];
-	for (const gap of gaps) {
+	for (const gap of gaps)
 		if (gap.number >= 0) known.set(gap, objects[gap.number]);
 		else loads.push(loadInstance(gap.json).then((value) => void known.set(gap, value)));
-	}
 	const finish = () => replaceGaps(root, known, new Set());
-	return loads.length === 0 ? finish() : Promise.all(loads).then(finish);
+	return loads.length === 0 ? finish() : Promise.all(loads).then(finish).catch(explain);
 }
 
 /** Goes through everything that is reachable, instances of classes and their hidden properties too. */

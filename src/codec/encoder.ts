@@ -4,7 +4,7 @@ import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
 import { ListMemos } from "./list-memos.ts";
-import { pack } from "./packer.ts";
+import { pack } from "./messagepack.ts";
 import { explain, Refusal } from "./unserializable.ts";
 
 const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
@@ -201,12 +201,7 @@ export class Encoder {
 		return copy ?? value;
 	}
 
-	/**
-	 * Adds keys and values, without those that JSON would leave out.
-	 *
-	 * @param list key, value, key, value...
-	 * @param numbers of keys that have one
-	 */
+	/** Adds `key, value, key, value...`, without values that JSON would leave out, and with numbers for keys that have one. */
 	#walkPairs(parts: unknown[], list: readonly unknown[], numbers?: ReadonlyMap<unknown, number>): unknown[] {
 		for (let i = 0; i < list.length; i += 2) {
 			if (isUnstorable(list[i + 1]) && !this.#isStrict) continue;

@@ -2,7 +2,7 @@ import { Document } from "@langchain/core/documents";
 import * as messages from "@langchain/core/messages";
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
 import { isRecord } from "./built-ins.ts";
-import { corrupt } from "./validator.ts";
+import { corrupt } from "./messagepack.ts";
 
 /** The properties of an instance. */
 export type Fields = Record<string, unknown>;
@@ -79,51 +79,45 @@ export function argumentsOf({ args }: InstanceKind, instance: Fields): unknown[]
 	for (const key in given)
 		if (Object.hasOwn(given, key) && key !== "__proto__") list.push(key, key in instance ? instance[key] : given[key]);
 	// Properties that were set since belong to the arguments when it is built again.
-	for (const key in instance)
-		if (!Object.hasOwn(given, key) && isArgument(key) && Object.hasOwn(instance, key) && instance[key] !== undefined)
+	for (const key in instance) {
+		const isArgument = key !== "type" && !key.startsWith("lc_") && !(key in Object.prototype);
+		if (isArgument && !Object.hasOwn(given, key) && Object.hasOwn(instance, key) && instance[key] !== undefined)
 			list.push(key, instance[key]);
+	}
 	return list;
 }
 
-function isArgument(key: string): boolean {
-	return key !== "type" && !key.startsWith("lc_") && !(key in Object.prototype);
-}
-
-/** Builds an instance of a known class; `undefined` if none has this number. */
-export function makeInstance(number: number, fields: Fields): object | undefined {
-	const kind = KINDS[number];
+/** Builds an instance of a class by its number, or its name in LangChain's own JSON; `undefined` if it is not known. */
+export function makeInstance(which: unknown, fields: Fields): object | undefined {
+	const kind = typeof which === "number" ? KINDS[which] : KINDS.find(({ name }) => name === which);
 	if (kind === undefined || !hasBoundedTexts(fields)) return undefined;
-	return new kind.type((kind.type === (StringPromptValue as unknown) ? fields.value : fields) as never);
-}
-
-/** The same by the name that LangChain's own JSON has for the class. */
-export function makeNamed(name: unknown, fields: Fields): object | undefined {
-	const number = KINDS.findIndex((kind) => kind.name === name);
-	return makeInstance(number, fields);
+	return new kind.type((kind.name === "StringPromptValue" ? fields.value : fields) as never);
 }
 
 /**
- * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by the modules
- * they are in and the names that they go by there. Models, tracers, tools and whatever else could act on the world when it is built are not among them.
+ * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by their modules.
+ * Models, tracers, tools and whatever else could act on the world when it is built are not among them.
  */
-const LOADABLE: Readonly<Record<string, readonly unknown[]>> = {
-	prompts: [
-		...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
-		...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
-		...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
-		"SystemMessagePromptTemplate",
-	],
-	output_parsers: [
-		...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
-		...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
-	],
-	runnables: [
-		...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
-		...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
-		"RunnableWithFallbacks",
-	],
-	messages: MESSAGES,
-};
+const LOADABLE: ReadonlyMap<unknown, readonly unknown[]> = new Map(
+	Object.entries({
+		prompts: [
+			...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
+			...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
+			...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
+			"SystemMessagePromptTemplate",
+		],
+		output_parsers: [
+			...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
+			...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
+		],
+		runnables: [
+			...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
+			...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
+			"RunnableWithFallbacks",
+		],
+		messages: MESSAGES,
+	}),
+);
 
 /** JSON from which LangChain makes the object again; `undefined` if there is none. */
 export function toLoadableJson(value: object): string | undefined {
@@ -150,7 +144,7 @@ export async function loadInstance(json: unknown): Promise<unknown> {
 
 /** A record of a class in the closed set, with nothing in it that LangChain would take for a record of another kind. */
 function isLoadable(value: unknown): boolean {
-	return typeof value === "object" && value !== null && "lc" in value && namesOnlyLoadable(value);
+	return Object.hasOwn(Object(value), "lc") && namesOnlyLoadable(value);
 }
 
 function namesOnlyLoadable(value: unknown): boolean {
@@ -159,8 +153,7 @@ function namesOnlyLoadable(value: unknown): boolean {
 	if (Object.hasOwn(value, "__lc_escaped__")) return Object.keys(value).length === 1;
 	if (lc !== undefined) {
 		if (lc !== 1 || type !== "constructor" || !Array.isArray(id)) return false;
-		if (id[0] !== "langchain_core" || !Object.hasOwn(LOADABLE, id[1]) || !LOADABLE[id[1]]?.includes(id.at(-1)))
-			return false;
+		if (id[0] !== "langchain_core" || !LOADABLE.get(id[1])?.includes(id.at(-1))) return false;
 	}
 	return Object.values(value).every(namesOnlyLoadable);
 }

@@ -2,7 +2,7 @@ import { hasToJson, isPlain } from "./built-ins.ts";
 import type { ClassRegistry } from "./class-registry.ts";
 import { LAYOUT } from "./format.ts";
 import { argumentsOf, type Fields, givenTo, kindOf } from "./instances.ts";
-import { Validator } from "./validator.ts";
+import { endsIn } from "./messagepack.ts";
 
 /** A shorter list is quicker to encode than to compare. */
 const SHORTEST = 16;
@@ -25,12 +25,8 @@ interface Memo {
 	readonly objects: Set<object>;
 }
 
-const validator = new Validator();
-
 /**
- * Remembers the bytes of long lists, with all that must not have changed since.
- *
- * A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To compare
+ * Remembers the bytes of long lists, with all that must not have changed since. A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To compare
  * them is several times as quick as to encode them, and needs no trust: a change in place, at any depth, is seen.
  *
  * To note all that a list holds takes time too, so that it is done only when the list comes the second time, or was read to
@@ -49,12 +45,10 @@ export class ListMemos {
 	find(list: unknown): { list: readonly unknown[]; memo: Memo; count: number } | undefined {
 		if (!isLong(list)) return undefined;
 		const known = this.#memos.get(list[0] as object);
-		if (known === undefined) {
-			this.#memos.set(list[0] as object, "seen");
-			return undefined;
-		}
-		const count = known === "seen" ? 0 : countSame(list, known);
-		return { list, memo: known === "seen" || count === 0 ? this.#begin(list) : known, count };
+		if (known === undefined) this.#memos.set(list[0] as object, "seen");
+		if (known === undefined || known === "seen") return known && { list, memo: this.#begin(list), count: 0 };
+		const count = countSame(list, known);
+		return { list, memo: count === 0 ? this.#begin(list) : known, count };
 	}
 
 	#begin(list: readonly unknown[], bytes: Uint8Array = Uint8Array.of(LAYOUT.array), ends: number[] = []): Memo {
@@ -80,9 +74,7 @@ export class ListMemos {
 			bytes.set(tail.subarray(1), end);
 			memo.bytes = bytes;
 		}
-		const ends: number[] = [];
-		validator.check(tail, ends);
-		for (const tailEnd of ends) memo.ends.push(end + tailEnd - 1);
+		for (const tailEnd of endsIn(tail)) memo.ends.push(end + tailEnd - 1);
 		this.#note(memo, list);
 		return memo.bytes;
 	}

@@ -2,7 +2,7 @@ import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, quote } from "../errors.ts";
 import { define } from "./built-ins.ts";
 import { ARGUMENTS } from "./format.ts";
-import { type Fields, makeNamed } from "./instances.ts";
+import { type Fields, makeInstance } from "./instances.ts";
 
 /**
  * Reads what the serializer of LangGraph's own savers wrote: the bytes and the type that it gave them.
@@ -66,7 +66,7 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 	const fields: Fields = {};
 	// LangChain spells most arguments of messages the same in JSON, and turns all others into snake case.
 	for (const [key, value] of Object.entries(kwargs)) fields[ARGUMENTS.includes(key) ? key : toCamelCase(key)] = value;
-	return makeNamed(id.at(-1), fields);
+	return makeInstance(id.at(-1), fields);
 }
 
 function toCamelCase(key: string): string {
