@@ -224,11 +224,14 @@ export class Decoder {
 
 	#restoreArguments(parts: unknown[]): Fields {
 		const fields: Fields = {};
-		this.#restorePairs(parts, FIELDS, (part, value) => {
+		if (parts.length % 2 !== 0) throw corrupt("an argument that has no value");
+		for (let i = FIELDS; i < parts.length; i += 2) {
+			const part = this.#restore(parts[i]);
 			const key = typeof part === "number" ? ARGUMENTS[part] : part;
 			if (typeof key !== "string") throw corrupt("an argument without a name");
+			const value = this.#restore(parts[i + 1]);
 			if (key !== "__proto__") fields[key] = value;
-		});
+		}
 		return fields;
 	}
 }

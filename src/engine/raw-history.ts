@@ -1,5 +1,5 @@
-import type { CheckpointKey, DeltaBaseRow } from "../storage/storage.ts";
 import { packPlain, unpackPlain } from "../codec/codec.ts";
+import type { CheckpointKey, DeltaBaseRow } from "../storage/storage.ts";
 import { type Cell, type Head, packCell, unpackCell } from "./head.ts";
 import { isInternal } from "./origin.ts";
 

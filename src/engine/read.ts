@@ -230,7 +230,12 @@ async function loadPage(
 }
 
 /** A row with its values and pending writes. */
-async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, willBeExtended = false): Promise<StoredCheckpoint> {
+async function readRow(
+	engine: Engine,
+	row: FoundCheckpoint,
+	page: Page,
+	willBeExtended = false,
+): Promise<StoredCheckpoint> {
 	const { blobs } = page;
 	const head = page.heads.get(row) as Head;
 	const place = cacheKey(row);
