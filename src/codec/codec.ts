@@ -15,11 +15,7 @@ export interface Encoded {
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;
-	/**
-	 * A fresh object each time.
-	 *
-	 * @param willBeExtended whether it will most likely be encoded again next, with something added
-	 */
+	/** A fresh object each time. `willBeExtended`: it will most likely be encoded again next, with something added. */
 	decode(encoded: Encoded, willBeExtended?: boolean): unknown;
 }
 

@@ -22,7 +22,8 @@ function install(project: string, neighbours: string[]): void {
 	const modules = join(project, "node_modules");
 	mkdirSync(modules, { recursive: true });
 	cpSync(join(folder, "package"), join(modules, name), { recursive: true });
-	for (const neighbour of neighbours) symlinkSync(join(root, "node_modules", neighbour), join(modules, neighbour));
+	for (const neighbour of ["msgpackr", ...neighbours])
+		symlinkSync(join(root, "node_modules", neighbour), join(modules, neighbour));
 }
 
 /** Runs a script inside a project and answers what it printed. */
