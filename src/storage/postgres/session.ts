@@ -1,20 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
 import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
-import { compile, type Statement, type Values } from "./statement.ts";
+import { type SqlRow, StatementCache, type Values } from "./statement.ts";
 
-/** A row's columns as the server wrote them, in order. */
-export type SqlRow = (string | null | undefined)[];
 /** Runs one statement on the connection that a piece of work holds. */
-export type Query = (statement: Statement, values?: Values) => Promise<SqlRow[]>;
+export type Query = (sql: string, values?: Values) => Promise<SqlRow[]>;
 
 /** Milliseconds before the second try; each further one waits twice as long, up to the most. */
 const FIRST_PAUSE = 4;
 const LONGEST_PAUSE = 250;
-
-const BEGIN = compile("BEGIN");
-const COMMIT = compile("COMMIT");
-const ROLLBACK = compile("ROLLBACK");
 
 export interface SessionOptions {
 	/** How long a call is tried, in milliseconds. */
@@ -33,6 +27,7 @@ export interface SessionOptions {
 export class PostgresSession {
 	readonly #open: () => PostgresPool;
 	readonly #options: SessionOptions;
+	readonly #statements = new StatementCache();
 	#pool: PostgresPool | undefined;
 	#isNaming: boolean;
 	#isClosed = false;
@@ -44,8 +39,8 @@ export class PostgresSession {
 	}
 
 	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
-	query(statement: Statement, values?: Values): Promise<SqlRow[]> {
-		return this.run((query) => query(statement, values));
+	query(sql: string, values?: Values): Promise<SqlRow[]> {
+		return this.run((query) => query(sql, values));
 	}
 
 	/**
@@ -96,7 +91,7 @@ export class PostgresSession {
 		client.on("error", ignore);
 		let isBroken = false;
 		try {
-			return await work((statement, values) => this.#send(client, statement, values, end), isAgain);
+			return await work((sql, values) => this.#send(client, sql, values, end), isAgain);
 		} catch (error) {
 			isBroken = judge(error).isBroken;
 			throw error;
@@ -106,7 +101,8 @@ export class PostgresSession {
 		}
 	}
 
-	async #send(client: PostgresClient, { name, text, parameters }: Statement, values: Values = {}, end: number) {
+	async #send(client: PostgresClient, sql: string, values: Values = {}, end: number): Promise<SqlRow[]> {
+		const { name, text, parameters } = this.#statements.get(sql);
 		const sent = client.query({
 			text,
 			rowMode: "array",
@@ -132,13 +128,13 @@ export class PostgresSession {
 
 /** Wraps work on one connection into a transaction. */
 export async function inTransaction<T>(query: Query, work: () => Promise<T>): Promise<T> {
-	await query(BEGIN);
+	await query("BEGIN");
 	try {
 		const result = await work();
-		await query(COMMIT);
+		await query("COMMIT");
 		return result;
 	} catch (error) {
-		if (!judge(error).isBroken) await query(ROLLBACK);
+		if (!judge(error).isBroken) await query("ROLLBACK");
 		throw error;
 	}
 }

@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
 
+/** A row's columns as the server wrote them, in order. */
+export type SqlRow = (string | null | undefined)[];
+
 /** One SQL statement whose parameters have names. */
 export interface Statement {
 	/** The same for the same text only, so that a connection that several programs share can't mix them up. */
@@ -9,15 +12,61 @@ export interface Statement {
 	readonly parameters: readonly string[];
 }
 
-/** What a statement's parameters stand for. A statement may leave some out. */
+/** Values of a statement's parameters, by name. A missing one is NULL, others than the statement's are ignored. */
 export type Values = Readonly<Record<string, unknown>>;
 
+/** Statements by their text: most are used again and again. */
+export class StatementCache {
+	readonly #statements = new Map<string, Statement>();
+
+	get(sql: string): Statement {
+		let statement = this.#statements.get(sql);
+		if (statement === undefined) {
+			statement = compile(sql);
+			this.#statements.set(sql, statement);
+		}
+		return statement;
+	}
+}
+
 /** Turns `$thread` and the like into the numbers that PostgreSQL wants. */
-export function compile(sql: string): Statement {
+function compile(sql: string): Statement {
 	const parameters: string[] = [];
 	const text = sql.replaceAll(/\$([a-z]\w*)/gi, (_, parameter: string) => {
 		if (!parameters.includes(parameter)) parameters.push(parameter);
 		return `$${parameters.indexOf(parameter) + 1}`;
 	});
 	return { name: `delta_${createHash("sha256").update(text).digest("hex").slice(0, 24)}`, text, parameters };
+}
+
+/** Rows of one kind in a {@link union}. */
+export interface Part {
+	readonly kind: string;
+	readonly columns: readonly string[];
+	/** Where they come from: what follows FROM. */
+	readonly from: string;
+}
+
+/**
+ * Rows of several kinds in one answer, so that they take one round trip and are all of one moment. Each row begins with
+ * its kind. Columns are cast to text, as they are sent in any case: so rows of any kinds fit together.
+ */
+export function union(...parts: readonly Part[]): string {
+	const width = Math.max(...parts.map(({ columns }) => columns.length));
+	const selects = parts.map(({ kind, columns, from }) => {
+		const padding = Array<string>(width - columns.length).fill("NULL");
+		return `SELECT ${[`'${kind}'`, ...columns.map((column) => `${column}::text`), ...padding].join(", ")} FROM ${from}`;
+	});
+	return selects.join("\nUNION ALL ");
+}
+
+/** Reads the answer of a {@link union}: the rows of each kind, without it. */
+export function splitUnion(rows: readonly SqlRow[]): (kind: string) => SqlRow[] {
+	const kinds = new Map<unknown, SqlRow[]>();
+	for (const [kind, ...row] of rows) {
+		const others = kinds.get(kind);
+		if (others === undefined) kinds.set(kind, [row]);
+		else others.push(row);
+	}
+	return (kind) => kinds.get(kind) ?? [];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { diffBytes } from "../../../src/engine/blobs/byte-delta.ts";
-import { PATCH_ROW_COST as row, patchCost, shouldStoreWhole } from "../../../src/engine/blobs/snapshot-policy.ts";
+import { patchCost, PATCH_ROW_COST as row, shouldStoreWhole } from "../../../src/engine/blobs/snapshot-policy.ts";
 import { chat, concat, noise, random, splice } from "../../support/byte-samples.ts";
 
 /** "About twice", with room for the last patch and the row it is in. */
