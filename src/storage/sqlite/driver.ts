@@ -95,6 +95,11 @@ export function isBusy(error: unknown): boolean {
 	return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
 }
 
+/** An error that is waited for as a busy database is. */
+export function busyError(message: string): Error {
+	return Object.assign(new Error(message), { code: "SQLITE_BUSY" });
+}
+
 /** The error a user gets for one of SQLite's. */
 export function translateError(error: unknown, name: string): unknown {
 	if (error instanceof CheckpointError || !(error instanceof Error)) return error;

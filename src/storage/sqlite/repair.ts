@@ -1,56 +1,18 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../../errors.ts";
 import type { StorageDamage } from "../storage.ts";
 import { findDamage, isCorrupt, recount } from "./check.ts";
 import { isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 
-/** A table, and where to learn of keys that a scan does not reach, with the threads they belong to. */
-interface Table {
-	readonly name: string;
-	readonly columns: readonly string[];
-	/** How many of the columns are the primary key. */
-	readonly keyLength: number;
-	readonly keys: string;
-	/** Whether the keys are in the new file: those of checkpoints that have been copied. */
-	readonly areCopied?: boolean;
-}
-
-const COPIED_KEYS = "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints";
-const TABLES: readonly Table[] = [
-	{
-		name: "delta_threads",
-		columns: "thread_id family stamp created_at updated_at updated_minute checkpoints newest".split(" "),
-		keyLength: 1,
-		keys: "SELECT thread_id AS key, thread_id AS threadId FROM delta_threads INDEXED BY delta_threads_family",
-	},
-	{
-		name: "delta_checkpoints",
-		columns: "pk thread_id ns checkpoint_id parent_id run_id source step labels blobs head".split(" "),
-		keyLength: 1,
-		keys: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
-	},
-	{
-		name: "delta_writes",
-		columns: "checkpoint_pk task_id generation idx task_path channel run_id actor type blob value".split(" "),
-		keyLength: 4,
-		keys: COPIED_KEYS,
-		areCopied: true,
-	},
-	{
-		name: "delta_bases",
-		columns: "checkpoint_pk channel data".split(" "),
-		keyLength: 2,
-		keys: COPIED_KEYS,
-		areCopied: true,
-	},
-	{
-		name: "delta_blobs",
-		columns: "id family base source type data".split(" "),
-		keyLength: 1,
-		keys: "SELECT id AS key, NULL AS threadId FROM delta_blobs INDEXED BY delta_blobs_family",
-	},
-];
+/** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
+const KEYS = {
+	delta_threads: "SELECT thread_id AS key, thread_id AS threadId FROM delta_threads INDEXED BY delta_threads_family",
+	delta_checkpoints: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
+	delta_writes: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
+	delta_bases: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
+	delta_blobs: "SELECT id AS key, NULL AS threadId FROM delta_blobs INDEXED BY delta_blobs_family",
+};
 
 /**
  * Copies what SQLite can still read of a damaged file to a new one, and puts that in its place. The damaged file stays
@@ -90,7 +52,7 @@ function openAlone(path: string): SqliteDatabase {
 function keepFile(path: string, db: SqliteDatabase): string {
 	let kept = `${path}.damaged`;
 	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
-	if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${kept}-wal`);
+	if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size) copyFileSync(`${path}-wal`, `${kept}-wal`);
 	db.pragma("journal_mode = DELETE");
 	try {
 		linkSync(path, kept);
@@ -108,16 +70,15 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 		const session = new SqliteSession(target);
 		return target
 			.transaction(() => {
-				const lost = TABLES.flatMap((table) => copyTable(damaged, session, table));
+				const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
 				if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
 					throw new CheckpointError(
 						"CORRUPT",
 						`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
 					);
-				isReadable(() => {
-					const [{ next_id } = { next_id: 0 }] = damaged.prepare("SELECT next_id FROM delta_format").all() as Format[];
-					session.run("UPDATE delta_format SET next_id = ?", next_id);
-				});
+				readRows(damaged, "SELECT next_id FROM delta_format", [], ({ next_id }) =>
+					session.run("UPDATE delta_format SET next_id = ?", next_id),
+				);
 				lost.push(...findDamage(session).counts);
 				recount(session);
 				return lost;
@@ -129,43 +90,36 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 }
 
 /** From both ends as far as rows can be read, and between by their keys. */
-function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: Table): StorageDamage[] {
-	const { name, columns, keyLength, keys, areCopied = false } = table;
-	const places = columns.map(() => "?").join(", ");
-	const insert = `INSERT OR IGNORE INTO ${name} (${columns.join(", ")}) VALUES (${places})`;
-	const select = `SELECT ${columns.join(", ")} FROM ${name} NOT INDEXED`;
-	const key = columns.slice(0, keyLength);
-	const copy = (sql: string, ...parameters: unknown[]) =>
-		isReadable(() => {
-			for (const row of damaged
-				.prepare(sql)
-				.safeIntegers(true)
-				.iterate(...parameters))
-				isReadable(() => target.run(insert, ...Object.values(row as object)));
-		});
-	if (copy(`${select} ORDER BY ${key.join(", ")}`)) return [];
-	copy(`${select} ORDER BY ${key.join(" DESC, ")} DESC`);
-	const threads = new Set<string | undefined>([undefined]);
-	for (const { key: value, threadId } of areCopied ? target.all<Key>(keys) : readKeys(damaged, keys))
-		if (!copy(`${select} WHERE ${key[0]} = ?`, value)) threads.add(threadId);
-	return [...threads].map((threadId) => ({ threadId, problem: `Rows of ${name} can't be read, and are lost.` }));
+function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string, keys: string): StorageDamage[] {
+	const columns = target.db.pragma(`table_info(${table})`) as { name: string; pk: number }[];
+	const names = columns.map(({ name }) => name).join(", ");
+	const insert = `INSERT OR IGNORE INTO ${table} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
+	const key = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+	const copy = (rest: string, ...parameters: unknown[]) =>
+		readRows(damaged, `SELECT ${names} FROM ${table} NOT INDEXED ${rest}`, parameters, (row) =>
+			target.run(insert, ...Object.values(row)),
+		);
+	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
+	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
+	const known = new Map<unknown, unknown>();
+	for (const db of [damaged, target.db])
+		readRows(db, keys, [], ({ key: value, threadId }) => known.set(value, threadId ?? undefined));
+	const lost = new Set<unknown>([undefined]);
+	for (const [value, threadId] of known) if (!copy(`WHERE ${key[0]} = ?`, value)) lost.add(threadId);
+	const problem = `Rows of ${table} can't be read, and are lost.`;
+	return [...lost].map((threadId) => ({ threadId: threadId as string | undefined, problem }));
 }
 
-interface Format {
-	readonly next_id: number;
-}
-
-interface Key {
-	readonly key: unknown;
-	readonly threadId: string | undefined;
-}
-
-function readKeys(damaged: SqliteDatabase, sql: string): Key[] {
-	const found: Key[] = [];
-	isReadable(() => {
-		for (const row of damaged.prepare(sql).iterate()) found.push(row as Key);
+/** Answers whether all rows could be read and used. */
+function readRows(
+	db: SqliteDatabase,
+	sql: string,
+	parameters: readonly unknown[],
+	use: (row: Record<string, unknown>) => void,
+): boolean {
+	return isReadable(() => {
+		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as Record<string, unknown>));
 	});
-	return found;
 }
 
 /** Runs what may meet damage. A row that has become impossible is damaged too. */

@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type { SqliteDatabase } from "./driver.ts";
+import type { SqliteSource } from "./source.ts";
 
 /** The stored format that this version of the package reads and writes. */
 const FORMAT_VERSION = 1;
@@ -131,7 +132,10 @@ interface SchemaRow {
 }
 
 /** Makes sure that a database has our tables. */
-export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly }: Described): void {
+export function setUp(
+	db: SqliteDatabase,
+	{ name, isShared, isReadOnly }: Pick<SqliteSource, "name" | "isShared" | "isReadOnly">,
+): void {
 	if (checkFormat(db, name, isShared)) return;
 	if (db.readonly || isReadOnly)
 		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
@@ -139,10 +143,4 @@ export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly }: Descri
 	db.transaction(() => {
 		if (!checkFormat(db, name, isShared)) db.exec(`${SCHEMA}; INSERT INTO delta_format VALUES (${FORMAT_VERSION}, 1)`);
 	}).immediate();
-}
-
-interface Described {
-	readonly name: string;
-	readonly isShared: boolean;
-	readonly isReadOnly: boolean;
 }
