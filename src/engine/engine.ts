@@ -1,3 +1,4 @@
+import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
@@ -44,6 +45,7 @@ interface LastSeen {
 }
 
 const NOTHING_WRITTEN: readonly WrittenBlob[] = [];
+const NO_BLOBS: ReadonlyMap<number, Blob> = new Map();
 
 /**
  * What all operations on checkpoints share: where rows are, how values are encoded, and the cache.
@@ -69,38 +71,40 @@ export class Engine {
 		this.links = new LinkCache(this.#cache as Lru<string, ThreadLinks>);
 	}
 
-	/** Encodes values. All of them are looked at before this returns; the promise only delays the bytes. */
-	encodeAll(values: readonly (readonly [channel: string, value: unknown])[]): Promise<Encoded[]> {
-		return Promise.all(values.map(([channel, value]) => this.#encode(channel, value)));
-	}
-
-	async #encode(channel: string, value: unknown): Promise<Encoded> {
-		try {
-			return await this.codec.encode(value);
-		} catch (cause) {
-			throw unserializable(channel, cause);
-		}
+	/** Encodes values. All of them are looked at before this returns; a promise only delays the bytes. */
+	encodeAll(values: readonly (readonly [channel: string, value: unknown])[]): Promise<Encoded[]> | Encoded[] {
+		return settle(
+			values,
+			([, value]) => this.codec.encode(value),
+			([channel], cause) => unserializable(channel, cause),
+		);
 	}
 
 	/**
-	 * The value in a cell. An error names what could not be read.
+	 * The values in some cells. An error names what could not be read.
 	 *
 	 * @param willBeExtended see {@link Codec.decode}
 	 */
-	async decodeCell(
+	decodeAll(
 		key: CheckpointKey,
-		channel: string,
-		cell: Cell,
+		cells: readonly (readonly [channel: string, cell: Cell])[],
 		blobs: ReadonlyMap<number, Blob>,
 		willBeExtended = false,
-	): Promise<unknown> {
-		const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
-		if (encoded === undefined) throw unreadable(key, channel, `blob ${cell as number} is missing.`);
-		try {
-			return await this.codec.decode(encoded, willBeExtended);
-		} catch (cause) {
-			throw unreadable(key, channel, (cause as Error).message, cause);
-		}
+	): Promise<unknown[]> | unknown[] {
+		return settle(
+			cells,
+			([, cell]) => {
+				const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
+				if (encoded === undefined) throw new Error(`blob ${cell as number} is missing.`);
+				return this.codec.decode(encoded, willBeExtended);
+			},
+			([channel], cause) => unreadable(key, channel, (cause as Error).message, cause),
+		);
+	}
+
+	async decodeMetadata(key: CheckpointKey, { metadata }: Head): Promise<CheckpointMetadata> {
+		const [decoded] = await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS);
+		return decoded as CheckpointMetadata;
 	}
 
 	/** Every row of a thread or namespace, in the order of a scan. */
@@ -194,6 +198,32 @@ function namespaceKey({ threadId, ns }: Namespace): string {
 
 export function viewOf(row: FoundCheckpoint): View {
 	return { id: row.id, parentId: row.parentId, head: unpackRow(row), stamp: row.stamp };
+}
+
+/**
+ * Applies a codec that may or may not need time, which is the one place where that makes a difference.
+ *
+ * @param explain the error to throw instead of the codec's
+ */
+function settle<T, R>(
+	items: readonly T[],
+	apply: (item: T) => R | Promise<R>,
+	explain: (item: T, cause: unknown) => Error,
+): Promise<R[]> | R[] {
+	let mustWait = false;
+	const results = items.map((item) => {
+		try {
+			const result = apply(item);
+			if (!(result instanceof Promise)) return result;
+			mustWait = true;
+			return result.catch((cause) => {
+				throw explain(item, cause);
+			});
+		} catch (cause) {
+			throw explain(item, cause);
+		}
+	});
+	return mustWait ? Promise.all(results) : (results as R[]);
 }
 
 /** The error for a value that can't be stored. */

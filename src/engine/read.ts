@@ -148,8 +148,7 @@ async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading
 	for await (const { checkpoints } of pagesOf(engine, query, "rows")) {
 		const found: FoundCheckpoint[] = [];
 		for (const row of checkpoints) {
-			const metadata = await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map());
-			if (query.accepts?.(metadata)) found.push(row);
+			if (query.accepts?.(await engine.decodeMetadata(row, unpackRow(row)))) found.push(row);
 		}
 		// Of a large page not all values are held at once.
 		for (let i = 0; i < found.length; i += LARGEST_PAGE) {
@@ -208,11 +207,12 @@ async function readRow(
 	{ writes, sends, blobs }: Page,
 	willBeExtended = false,
 ): Promise<StoredCheckpoint> {
-	const channel_values: Record<string, unknown> = {};
-	for (const [channel, cell] of head.manifest)
-		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs, willBeExtended));
-	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const { threadId, ns, id, parentId } = row;
+	const values = await engine.decodeAll(row, [...head.manifest], blobs, willBeExtended);
+	const channel_values: Record<string, unknown> = {};
+	let next = 0;
+	for (const channel of head.manifest.keys()) setOwn(channel_values, channel, values[next++]);
+	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const checkpoint: Checkpoint = {
 		v: head.v,
 		id,
@@ -222,18 +222,18 @@ async function readRow(
 		versions_seen: seen,
 	};
 	const sent = sends.get(cacheKey(row));
-	if (sent !== undefined) {
-		const values: unknown[] = [];
-		for (const cell of sent) values.push(await engine.decodeCell(row, TASKS, cell, blobs));
-		restoreSends(checkpoint, values);
-	}
-	const metadata = (await engine.decodeCell(row, "metadata", head.metadata, blobs)) as CheckpointMetadata;
-	const pendingWrites: CheckpointPendingWrite[] = [];
-	for (const write of visibleWrites(writes.get(cacheKey(row)) ?? []))
-		pendingWrites.push([
-			write.taskId,
-			write.channel,
-			await engine.decodeCell(row, write.channel, writeCell(write), blobs),
+	if (sent !== undefined)
+		restoreSends(checkpoint, [
+			...(await engine.decodeAll(
+				row,
+				sent.map((cell) => [TASKS, cell] as const),
+				blobs,
+			)),
 		]);
-	return { key: { threadId, ns, id }, parentId, checkpoint, metadata, pendingWrites };
+	const pending = visibleWrites(writes.get(cacheKey(row)) ?? []);
+	const cells: [string, Cell][] = [["metadata", head.metadata]];
+	for (const write of pending) cells.push([write.channel, writeCell(write)]);
+	const [metadata, ...written] = await engine.decodeAll(row, cells, blobs);
+	const pendingWrites = pending.map(({ taskId, channel }, i): CheckpointPendingWrite => [taskId, channel, written[i]]);
+	return { key: { threadId, ns, id }, parentId, checkpoint, metadata: metadata as CheckpointMetadata, pendingWrites };
 }

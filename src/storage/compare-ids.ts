@@ -1,3 +1,5 @@
+import type { CheckpointKey } from "./storage.ts";
+
 /**
  * The order of ids by their bytes in UTF-8, as databases compare text. `<` compares UTF-16 units, where half of a pair
  * comes before U+E000.
@@ -9,6 +11,11 @@ export function compareIds(a: string, b: string): number {
 		if (difference !== 0) return difference;
 	}
 	return a.length - b.length;
+}
+
+/** The order of a scan. */
+export function compareRows(a: CheckpointKey, b: CheckpointKey): number {
+	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
 }
 
 /** Moves surrogates behind all other units. */

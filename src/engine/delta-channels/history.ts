@@ -23,9 +23,12 @@ export async function readHistory(
 		const { seed, writes = [] } = raw.get(channel) ?? {};
 		const history: DeltaChannelHistory = { writes: [] };
 		const at = key as CheckpointKey;
-		for (const { taskId, cell } of writes)
-			history.writes.push([taskId, channel, await engine.decodeCell(at, channel, cell, blobs)]);
-		if (seed !== undefined) history.seed = await engine.decodeCell(at, channel, seed, blobs);
+		const cells = seed === undefined ? [] : [seed];
+		for (const { cell } of writes) cells.push(cell);
+		const named = cells.map((cell) => [channel, cell] as const);
+		const values = await engine.decodeAll(at, named, blobs);
+		if (seed !== undefined) history.seed = values.shift();
+		for (const [i, { taskId }] of writes.entries()) history.writes.push([taskId, channel, values[i]]);
 		Object.defineProperty(histories, channel, { value: history, writable: true, enumerable: true, configurable: true });
 	}
 	return histories;

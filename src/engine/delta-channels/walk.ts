@@ -1,4 +1,3 @@
-import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey, FoundCheckpoint, PathReading, WriteRow } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Head } from "../head.ts";
@@ -71,10 +70,8 @@ async function openSteps(
 
 /** How many rows there are to the snapshots of these channels, if LangGraph's counters tell. */
 async function expectDepth(engine: Engine, key: CheckpointKey, channels: readonly string[]): Promise<number> {
-	const { metadata } = engine.peekView(key)?.head ?? {};
-	const { counters_since_delta_snapshot: counters } = (
-		metadata === undefined ? {} : await engine.decodeCell(key, "metadata", metadata, new Map())
-	) as CheckpointMetadata;
+	const { head } = engine.peekView(key) ?? {};
+	const counters = head && (await engine.decodeMetadata(key, head)).counters_since_delta_snapshot;
 	const steps = channels.map((channel) => counters?.[channel]?.[1] ?? Number.NaN);
 	// A little more, for the parent of the last and updates that are not counted.
 	return steps.every(Number.isInteger) ? Math.max(FIRST_PAGE, ...steps.map((count) => count + 4)) : LARGEST_PAGE;

@@ -74,7 +74,7 @@ async function ancestorsOf(
 
 /** The root checkpoint under which a subgraph's row was stored. */
 async function rootOf(engine: Engine, row: FoundCheckpoint): Promise<string> {
-	const metadata = await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map());
-	const root = (metadata as { parents?: Record<string, unknown> } | undefined)?.parents?.[""];
+	const metadata = await engine.decodeMetadata(row, unpackRow(row));
+	const root: unknown = metadata?.parents?.[""];
 	return typeof root === "string" ? root : "";
 }

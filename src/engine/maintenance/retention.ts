@@ -180,8 +180,7 @@ async function deltaChannels(
 	return [...names].filter((name) => !own.has(name) && !isInternal(name));
 }
 
-async function countersOf(engine: Engine, row: ListedCheckpoint, { metadata }: Head): Promise<string[]> {
-	const decoded = await engine.decodeCell(row, "metadata", metadata, new Map());
-	const counters = (decoded as { counters_since_delta_snapshot?: object } | undefined)?.counters_since_delta_snapshot;
-	return Object.keys(counters ?? {});
+async function countersOf(engine: Engine, row: ListedCheckpoint, head: Head): Promise<string[]> {
+	const metadata = await engine.decodeMetadata(row, head);
+	return Object.keys(metadata?.counters_since_delta_snapshot ?? {});
 }

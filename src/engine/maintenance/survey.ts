@@ -182,7 +182,7 @@ class Surveyor {
 			return found;
 		});
 		if (blobs === undefined) return false;
-		await this.#attempt(place, () => this.#engine.decodeCell(key, channel, cell, blobs), true);
+		await this.#attempt(place, () => this.#engine.decodeAll(key, [[channel, cell]], blobs), true);
 		return true;
 	}
 

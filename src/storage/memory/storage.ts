@@ -1,4 +1,4 @@
-import { compareIds } from "../compare-ids.ts";
+import { compareIds, compareRows } from "../compare-ids.ts";
 import { checkHead } from "../guard.ts";
 import type {
 	BlobRow,
@@ -6,51 +6,50 @@ import type {
 	CopyBatch,
 	Depth,
 	FoundCheckpoint,
-	ListedBlob,
-	ListedCheckpoint,
-	PathReading,
 	PutBatch,
-	PutResult,
-	Reading,
 	RemoveBatch,
 	Replacement,
-	RowCount,
 	Scan,
 	Storage,
-	StorageDamage,
-	StorageTotals,
-	ThreadReading,
 	ThreadRow,
-	WriteKey,
 	WriteRow,
 } from "../storage.ts";
-import { compareRows, holdBytes, isSameWrite, type Namespace, type Slot, Thread, toWriteRow } from "./thread.ts";
+import { copyRow, holdBytes, Namespace } from "./namespace.ts";
 
-interface StoredBlob extends BlobRow {
-	readonly family: number;
+type Rows = Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">;
+
+interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
+	stamp: number;
+	updatedAt: number;
+	readonly namespaces: Map<string, Namespace>;
 }
 
-/** Everything in Maps: lives and dies with the object. Labels are not kept, since rows are filtered as fast without. */
+/** Rows in Maps, which live and die with the object. Labels are not stored: a scan goes through the rows anyway. */
 export class MemoryStorage implements Storage {
 	readonly #threads = new Map<string, Thread>();
-	readonly #blobs = new Map<number, StoredBlob>();
+	readonly #blobs = new Map<number, BlobRow>();
 	/** The ids of the blobs of each family that has some. */
-	readonly #families = new Map<number, number[]>();
+	readonly #families = new Map<number, Set<number>>();
 	#nextId = 1;
+
+	/** Maps have neither damage nor files. */
+	readonly check = async () => [];
+	readonly repair = async () => [];
+	readonly tidy = async () => false;
+	readonly close = async () => {};
 
 	async reserveIds(count: number): Promise<number> {
 		this.#nextId += count;
 		return this.#nextId - count;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
-		const checkpoints = "limit" in which ? this.#scan(which) : this.#findAll(which);
-		if (depth === "rows" || checkpoints.length === 0) return { checkpoints, writes: [], blobs: [] };
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
+		const checkpoints = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
 		const writes: WriteRow[] = [];
 		const named: number[] = [];
+		if (depth === "rows") return { checkpoints, writes, blobs: [] };
 		for (const { threadId, ns, id, blobs } of checkpoints) {
-			const slot = this.#threads.get(threadId)?.namespaces.get(ns)?.slots.get(id) as Slot;
-			for (const write of slot.writes) {
+			for (const write of this.#threads.get(threadId)?.namespaces.get(ns)?.writes.get(id) ?? []) {
 				writes.push(write);
 				if (write.blob !== undefined) named.push(write.blob);
 			}
@@ -59,59 +58,76 @@ export class MemoryStorage implements Storage {
 		return { checkpoints, writes, blobs: this.#collectBlobs(named, known) };
 	}
 
-	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
-		const reading = this.#threads.get(threadId)?.namespaces.get(ns)?.readPath(id, limit);
-		if (reading !== undefined) return { ...reading, epoch: 0 };
-		return { path: [], siblings: [], writes: [], deltaBases: [], orphans: undefined, epoch: 0 };
+	#scan(scan: Scan): FoundCheckpoint[] {
+		const { threadId, ns, limit } = scan;
+		const found: FoundCheckpoint[] = [];
+		const thread = threadId === undefined ? undefined : this.#threads.get(threadId);
+		if (thread !== undefined && ns !== undefined) thread.namespaces.get(ns)?.scan(scan, thread.stamp, found);
+		if (threadId !== undefined && (ns !== undefined || thread === undefined)) return found;
+		for (const { namespaces, stamp } of thread === undefined ? this.#threads.values() : [thread])
+			for (const [name, namespace] of namespaces)
+				if (ns === undefined || ns === name) namespace.scan(scan, stamp, found);
+		return found.sort(compareRows).slice(0, limit);
 	}
 
-	async readThread(threadId: string): Promise<ThreadReading> {
+	#find({ threadId, ns, id }: CheckpointKey): FoundCheckpoint | undefined {
 		const thread = this.#threads.get(threadId);
-		const slots = thread === undefined ? [] : [...thread.slots()];
-		const checkpoints: ListedCheckpoint[] = [];
-		for (const { row } of slots)
-			if (row !== undefined) checkpoints.push({ threadId, ns: row.ns, id: row.id, parentId: row.parentId });
-		return {
-			checkpoints: checkpoints.sort(compareRows),
-			writes: slots.flatMap(({ writes }) => writes),
-			deltaBases: slots.flatMap(({ deltaBases }) => deltaBases),
-		};
+		const row = thread?.namespaces.get(ns)?.checkpoints.get(id);
+		return thread && row && copyRow(row, row.head, thread.stamp);
+	}
+
+	/** Blobs and all that they are built on. */
+	#collectBlobs(ids: readonly number[], known?: readonly number[]): BlobRow[] {
+		const found: BlobRow[] = [];
+		const open = new Set(ids);
+		const skipped = new Set(known);
+		for (const id of open) {
+			const blob = skipped.has(id) ? undefined : this.#blobs.get(id);
+			if (blob === undefined) continue;
+			found.push(blob);
+			if (blob.base !== undefined) open.add(blob.base);
+			if (blob.source !== undefined) open.add(blob.source);
+		}
+		return found;
+	}
+
+	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
+		const thread = this.#threads.get(threadId);
+		const namespace = thread?.namespaces.get(ns) ?? new Namespace();
+		return namespace.readPath(id, limit, thread?.stamp ?? 0);
+	}
+
+	async readThread(threadId: string) {
+		const { checkpoints, ...rest } = this.#listRows(threadId);
+		return { checkpoints: checkpoints.sort(compareRows), ...rest };
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return this.#collectBlobs([...ids], undefined);
+		return this.#collectBlobs(ids);
 	}
 
-	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+	async findRuns(runIds: readonly string[]) {
 		const wanted = new Set<string | undefined>(runIds);
-		const checkpoints: CheckpointKey[] = [];
-		const writes: WriteKey[] = [];
-		for (const thread of this.#threads.values())
-			for (const { row, writes: all } of thread.slots()) {
-				if (row !== undefined && wanted.has(row.runId)) checkpoints.push(row);
-				for (const write of all) if (wanted.has(write.runId)) writes.push(write);
-			}
-		return { checkpoints, writes };
+		const isWanted = ({ runId }: { readonly runId: string | undefined }) => wanted.has(runId);
+		const { checkpoints, writes } = this.#listRows();
+		return { checkpoints: checkpoints.filter(isWanted), writes: writes.filter(isWanted) };
 	}
 
 	async getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#threads.get(threadId)?.describe();
+		const thread = this.#threads.get(threadId);
+		return thread && describe(thread);
 	}
 
 	async listThreads(limit: number, after: ThreadPlace | undefined): Promise<ThreadRow[]> {
-		const rows = [...this.#threads.values()].map((thread) => thread.describe());
-		const rest = after === undefined ? rows : rows.filter((row) => compareThreads(after, row) < 0);
-		return rest.sort(compareThreads).slice(0, limit);
+		const isAfter = (thread: Thread) => after === undefined || compareThreads(after, thread) < 0;
+		return [...this.#threads.values()].filter(isAfter).sort(compareThreads).slice(0, limit).map(describe);
 	}
 
-	async readFamily(family: number): Promise<{ blobs: ListedBlob[]; threads: ThreadRow[] }> {
-		const ids = this.#families.get(family) ?? [];
-		const blobs = ids.map((id) => {
-			const { base, source, data } = this.#blobs.get(id) as StoredBlob;
-			return { id, base, source, bytes: data.length };
-		});
-		const members = [...this.#threads.values()].filter((thread) => thread.family === family);
-		return { blobs, threads: members.map((thread) => thread.describe()) };
+	async readFamily(family: number) {
+		const blobs = [...(this.#families.get(family) ?? [])].map((id) => this.#blobs.get(id) as BlobRow);
+		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
+		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
+		return { blobs: listed, threads: threads.map(describe) };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
@@ -119,232 +135,156 @@ export class MemoryStorage implements Storage {
 		return rest.sort((a, b) => a - b).slice(0, limit);
 	}
 
-	async totals(): Promise<StorageTotals> {
-		const rows: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-		let heads = 0;
-		let blobs = 0;
-		for (const thread of this.#threads.values()) {
-			const { checkpoints, writes, bytes } = thread.count();
-			rows.checkpoints += checkpoints;
-			rows.writes += writes;
-			rows.bytes += bytes;
-			for (const { row } of thread.slots()) heads += row?.head.length ?? 0;
-		}
-		for (const { data } of this.#blobs.values()) blobs += data.length;
+	async totals() {
+		const { checkpoints, writes } = this.#listRows();
+		const blobs = sum([...this.#blobs.values()], "data");
+		const bytes = { checkpoints: sum(checkpoints, "head"), blobs, writes: sum(writes, "value") };
+		return { threads: this.#threads.size, checkpoints: checkpoints.length, writes: writes.length, bytes };
+	}
+
+	/** All rows of one thread, or of all. */
+	#listRows(threadId?: string) {
+		const threads = threadId === undefined ? [...this.#threads.values()] : [this.#threads.get(threadId)];
+		const namespaces = threads.flatMap((thread) => [...(thread?.namespaces.values() ?? [])]);
 		return {
-			threads: this.#threads.size,
-			checkpoints: rows.checkpoints,
-			writes: rows.writes,
-			bytes: { checkpoints: heads, blobs, writes: rows.bytes - heads },
+			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
+			writes: namespaces.flatMap(({ writes }) => [...writes.values()].flat()),
+			deltaBases: namespaces.flatMap(({ deltaBases }) => [...deltaBases.values()].flat()),
 		};
 	}
 
-	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		const { threadId, fresh, now, checkpoint, blobs, writes, deltaBases } = batch;
+	#count(threadId: string) {
+		const { checkpoints, writes } = this.#listRows(threadId);
+		const bytes = sum(checkpoints, "head") + sum(writes, "value");
+		return { checkpoints: checkpoints.length, writes: writes.length, bytes };
+	}
+
+	async put(batch: PutBatch) {
+		const { threadId, fresh, now, checkpoint, blobs, writes } = batch;
 		let thread = this.#threads.get(threadId);
 		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
 		if (checkpoint !== undefined && batch.onlyOnHead) {
-			const namespace = thread?.namespaces.get(checkpoint.ns);
-			const newest = namespace?.find(namespace.ids.at(-1) as string);
-			checkHead(checkpoint, newest, namespace?.find(checkpoint.id) !== undefined);
+			const { ids, checkpoints } = thread?.namespaces.get(checkpoint.ns) ?? new Namespace();
+			checkHead(checkpoint, checkpoints.get(ids.at(-1) ?? ""), checkpoints.has(checkpoint.id));
 		}
 		for (const { id } of blobs) if (this.#blobs.has(id)) throw new Error(`Blob ${id} is there already.`);
 		if (thread === undefined) {
-			thread = new Thread(threadId, fresh, fresh, now);
+			thread = newThread(threadId, fresh, fresh, now);
 			this.#threads.set(threadId, thread);
 		}
-		if (blobs.length > 0) this.#addBlobs(thread.family, blobs);
-		const first = writes[0];
-		if (first !== undefined) thread.open(first.ns).addWrites(writes);
-		for (const base of deltaBases) thread.open(base.ns).setDeltaBase(base);
-		let replaced = false;
-		if (checkpoint !== undefined) {
-			replaced = thread.open(checkpoint.ns).setRow(checkpoint);
-			thread.updatedAt = now;
-			if (replaced) thread.stamp = fresh;
+		const { family } = thread;
+		for (const { id, base, source, type, data } of blobs) {
+			this.#blobs.set(id, { id, base, source, type, data: holdBytes(data) });
+			this.#families.set(family, (this.#families.get(family) ?? new Set()).add(id));
 		}
-		return { family: thread.family, stamp: thread.stamp, replaced };
+		const write = writes[0];
+		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
+		for (const base of batch.deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
+		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint);
+		if (checkpoint !== undefined) thread.updatedAt = now;
+		if (replaced) thread.stamp = fresh;
+		return { family, stamp: thread.stamp, replaced };
 	}
 
-	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	async remove(batch: RemoveBatch) {
 		const thread = this.#threads.get(batch.threadId);
 		if (thread?.stamp !== batch.stamp) return undefined;
-		const removed: RowCount = { checkpoints: 0, writes: 0, bytes: 0 };
-		for (const [ns, ids] of groupIds(batch.checkpoints)) thread.namespaces.get(ns)?.remove(ids, removed);
-		for (const key of batch.writes) thread.namespaces.get(key.ns)?.removeWrite(key, removed);
-		for (const key of batch.orphans) {
-			const namespace = thread.namespaces.get(key.ns);
-			if (namespace?.slots.get(key.id)?.row === undefined) namespace?.removeWrite(key, removed);
-		}
-		for (const row of batch.relinked) thread.namespaces.get(row.ns)?.setRow(row);
-		for (const base of batch.deltaBases) thread.open(base.ns).setDeltaBase(base);
 		thread.stamp = batch.newStamp;
+		const removed = this.#count(batch.threadId);
+		for (const { ns, id } of batch.checkpoints) thread.namespaces.get(ns)?.remove(id);
+		for (const key of batch.writes) thread.namespaces.get(key.ns)?.removeWrite(key);
+		for (const key of batch.orphans) if (this.#find(key) === undefined) thread.namespaces.get(key.ns)?.removeWrite(key);
+		const left = this.#count(batch.threadId);
+		for (const field of ["checkpoints", "writes", "bytes"] as const) removed[field] -= left[field];
+		addRows(thread, { checkpoints: batch.relinked, writes: [], deltaBases: batch.deltaBases });
 		return removed;
 	}
 
-	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		const { target: threadId, keys, checkpoints, writes, deltaBases } = batch;
-		const source = this.#threads.get(batch.source);
+	async copy(batch: CopyBatch) {
+		const { source: sourceId, target: threadId, keys } = batch;
+		const source = this.#threads.get(sourceId);
 		if (source?.stamp !== batch.stamp || this.#threads.has(threadId)) return undefined;
-		const target = new Thread(threadId, source.family, batch.fresh, batch.now);
-		const copySlot = (ns: string, id: string) => {
-			const slot = source.namespaces.get(ns)?.slots.get(id);
-			if (slot === undefined) return;
-			const namespace = target.open(ns);
-			if (slot.row !== undefined) namespace.setRow({ ...slot.row, threadId });
-			const copy = namespace.open(id);
-			copy.writes = slot.writes.map((write) => ({ ...write, threadId }));
-			copy.deltaBases = slot.deltaBases.map((base) => ({ ...base, threadId }));
-		};
-		if (keys !== undefined) for (const { ns, id } of keys) copySlot(ns, id);
-		else for (const [ns, { slots }] of source.namespaces) for (const id of slots.keys()) copySlot(ns, id);
-		for (const row of checkpoints) target.open(row.ns).setRow(row);
-		for (const write of writes) {
-			const slot = target.open(write.ns).open(write.id);
-			slot.writes = [...slot.writes, toWriteRow(write, write.generation)];
-		}
-		for (const base of deltaBases) target.open(base.ns).setDeltaBase(base);
+		const target = newThread(threadId, source.family, batch.fresh, batch.now);
 		this.#threads.set(threadId, target);
-		return target.count();
+		const chosen = keys && new Set(keys.map(({ ns, id }) => JSON.stringify([ns, id])));
+		const isCopied = ({ ns, id }: CheckpointKey) => chosen?.has(JSON.stringify([ns, id])) ?? true;
+		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
+		const { checkpoints, writes, deltaBases } = this.#listRows(sourceId);
+		addRows(target, { checkpoints: move(checkpoints), writes: move(writes), deltaBases: move(deltaBases) });
+		addRows(target, batch);
+		return this.#count(threadId);
 	}
 
-	async removeThread(threadId: string): Promise<RowCount> {
-		const removed = this.#threads.get(threadId)?.count();
+	async removeThread(threadId: string) {
+		const removed = this.#count(threadId);
 		this.#threads.delete(threadId);
-		return removed ?? { checkpoints: 0, writes: 0, bytes: 0 };
+		return removed;
 	}
 
 	async removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		for (const id of ids) if (this.#blobs.get(id)?.family === family) this.#blobs.delete(id);
-		const left = this.#families.get(family)?.filter((id) => this.#blobs.has(id)) ?? [];
-		if (left.length > 0) this.#families.set(family, left);
-		else this.#families.delete(family);
+		const own = this.#families.get(family);
+		for (const id of ids) if (own?.delete(id)) this.#blobs.delete(id);
+		if (own?.size === 0) this.#families.delete(family);
 	}
 
 	async replaceBytes(replacements: readonly Replacement[]): Promise<number> {
 		return replacements.filter((replacement) => this.#replace(replacement)).length;
 	}
 
-	async clear(): Promise<void> {
-		this.#threads.clear();
-		this.#blobs.clear();
-		this.#families.clear();
-	}
-
-	async check(): Promise<StorageDamage[]> {
-		return [];
-	}
-
-	async repair(): Promise<StorageDamage[]> {
-		return [];
-	}
-
-	async tidy(): Promise<boolean> {
-		return false;
-	}
-
-	async close(): Promise<void> {}
-
-	#scan(scan: Scan): FoundCheckpoint[] {
-		const found: FoundCheckpoint[] = [];
-		const namespaces = this.#namespacesOf(scan);
-		for (const namespace of namespaces) namespace.scan(scan, found);
-		return namespaces.length > 1 ? found.sort(compareRows).slice(0, scan.limit) : found;
-	}
-
-	#namespacesOf({ threadId, ns }: Scan): Namespace[] {
-		const one = threadId === undefined ? undefined : this.#threads.get(threadId);
-		if (threadId !== undefined && one === undefined) return [];
-		const found: Namespace[] = [];
-		for (const { namespaces } of one === undefined ? this.#threads.values() : [one]) {
-			const named = ns === undefined ? undefined : namespaces.get(ns);
-			if (named !== undefined) found.push(named);
-			else if (ns === undefined) found.push(...namespaces.values());
-		}
-		return found;
-	}
-
-	#findAll(keys: readonly CheckpointKey[]): FoundCheckpoint[] {
-		const found: FoundCheckpoint[] = [];
-		for (const { threadId, ns, id } of keys) {
-			const row = this.#threads.get(threadId)?.namespaces.get(ns)?.find(id);
-			if (row !== undefined) found.push(row);
-		}
-		return found;
-	}
-
-	/** Blobs and all that they are built on. `ids` is used up. */
-	#collectBlobs(ids: number[], known: readonly number[] | undefined): BlobRow[] {
-		const found: BlobRow[] = [];
-		if (ids.length === 0) return found;
-		const seen = new Set(known);
-		for (const id of ids) {
-			const blob = seen.has(id) ? undefined : this.#blobs.get(id);
-			if (blob === undefined) continue;
-			seen.add(id);
-			found.push(blob);
-			if (blob.base !== undefined) ids.push(blob.base);
-			if (blob.source !== undefined) ids.push(blob.source);
-		}
-		return found;
-	}
-
-	#addBlobs(family: number, blobs: readonly BlobRow[]): void {
-		let ids = this.#families.get(family);
-		if (ids === undefined) {
-			ids = [];
-			this.#families.set(family, ids);
-		}
-		for (const { id, base, source, type, data } of blobs) {
-			this.#blobs.set(id, { id, family, base, source, type, data: holdBytes(data) });
-			ids.push(id);
-		}
-	}
-
 	#replace(replacement: Replacement): boolean {
-		const { kind, from } = replacement;
-		const to = holdBytes(replacement.to);
-		if (kind === "blob") {
-			const blob = this.#blobs.get(replacement.id);
-			if (blob === undefined || !areEqual(blob.data, from)) return false;
-			this.#blobs.set(blob.id, { ...blob, data: to });
-			return true;
-		}
+		const { kind } = replacement;
+		if (kind === "blob") return replaceIn(this.#blobs.get(replacement.id), "data", replacement);
 		const { threadId, ns, id } = replacement.key;
-		const slot = this.#threads.get(threadId)?.namespaces.get(ns)?.slots.get(id);
-		if (slot === undefined) return false;
-		if (kind === "checkpoint") {
-			if (slot.row === undefined || !areEqual(slot.row.head, from)) return false;
-			slot.row = { ...slot.row, head: to };
-		} else if (kind === "write") {
-			const write = slot.writes.find((one) => isSameWrite(one, replacement.key));
-			if (write === undefined || !areEqual(write.value, from)) return false;
-			slot.writes = slot.writes.map((one) => (one === write ? { ...write, value: to } : one));
-		} else {
-			const base = slot.deltaBases.find(({ channel }) => channel === replacement.channel);
-			if (base === undefined || !areEqual(base.data, from)) return false;
-			slot.deltaBases = slot.deltaBases.map((one) => (one === base ? { ...base, data: to } : one));
-		}
-		return true;
+		const namespace = this.#threads.get(threadId)?.namespaces.get(ns);
+		if (kind === "checkpoint") return replaceIn(namespace?.checkpoints.get(id), "head", replacement);
+		if (kind === "write") return replaceIn(namespace?.findWrite(replacement.key), "value", replacement);
+		const base = namespace?.deltaBases.get(id)?.find(({ channel }) => channel === replacement.channel);
+		return replaceIn(base, "data", replacement);
+	}
+
+	async clear(): Promise<void> {
+		for (const map of [this.#threads, this.#blobs, this.#families]) map.clear();
 	}
 }
 
-type ThreadPlace = { updatedAt: number; threadId: string };
+function newThread(threadId: string, family: number, stamp: number, now: number): Thread {
+	return { threadId, family, stamp, createdAt: now, updatedAt: now, namespaces: new Map() };
+}
+
+function openNamespace({ namespaces }: Thread, ns: string): Namespace {
+	let namespace = namespaces.get(ns);
+	if (namespace === undefined) {
+		namespace = new Namespace();
+		namespaces.set(ns, namespace);
+	}
+	return namespace;
+}
+
+function describe({ namespaces, ...thread }: Thread): ThreadRow {
+	const checkpoints = [...namespaces.values()].reduce((sum, { ids }) => sum + ids.length, 0);
+	return { ...thread, checkpoints, newest: namespaces.get("")?.ids.at(-1) };
+}
+
+function addRows(thread: Thread, { checkpoints, writes, deltaBases }: Rows): void {
+	for (const row of checkpoints) openNamespace(thread, row.ns).put(row);
+	for (const write of writes) openNamespace(thread, write.ns).addWrite(write);
+	for (const base of deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
+}
+
+function sum<F extends string>(rows: readonly { readonly [_ in F]: Uint8Array }[], field: F): number {
+	return rows.reduce((total, row) => total + row[field].length, 0);
+}
+
+/** Changes a row in place: where it was read before, it has the new bytes too, which say the same. */
+function replaceIn<F extends string>(row: { readonly [_ in F]: Uint8Array } | undefined, field: F, by: Replacement) {
+	const bytes = row?.[field];
+	if (bytes?.length !== by.from.length || !bytes.every((byte, n) => byte === by.from[n])) return false;
+	(row as Record<F, Uint8Array>)[field] = holdBytes(by.to);
+	return true;
+}
+
+type ThreadPlace = Pick<ThreadRow, "updatedAt" | "threadId">;
 
 function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
 	return b.updatedAt - a.updatedAt || compareIds(b.threadId, a.threadId);
-}
-
-function groupIds(keys: readonly CheckpointKey[]): Map<string, Set<string>> {
-	const groups = new Map<string, Set<string>>();
-	for (const { ns, id } of keys) {
-		const ids = groups.get(ns);
-		if (ids === undefined) groups.set(ns, new Set([id]));
-		else ids.add(id);
-	}
-	return groups;
-}
-
-function areEqual(a: Uint8Array, b: Uint8Array): boolean {
-	return a.length === b.length && a.every((byte, n) => byte === b[n]);
 }
