@@ -155,6 +155,7 @@ export class SealedStorage implements Storage {
 		return this.#inner.copy({
 			...batch,
 			checkpoints: batch.checkpoints.map((row) => this.#sealCheckpoint(row)),
+			writes: batch.writes.map((row) => this.#sealWrite(row)),
 			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
 		});
 	}
@@ -173,7 +174,7 @@ export class SealedStorage implements Storage {
 			...batch,
 			keys: [],
 			checkpoints: [...checkpoints.values()].map((row) => this.#sealCheckpoint({ ...row, threadId })),
-			writes: writes.filter(isChosen).map((row) => this.#sealWrite({ ...row, threadId })),
+			writes: [...writes.filter(isChosen), ...batch.writes].map((row) => this.#sealWrite({ ...row, threadId })),
 			deltaBases: [...deltaBases.filter(isChosen), ...batch.deltaBases].map((row) =>
 				this.#sealBase({ ...row, threadId }),
 			),

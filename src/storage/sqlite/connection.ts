@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../../errors.ts";
-import { isBusy, SqliteSession, translateError } from "./driver.ts";
+import { busyError, isBusy, SqliteSession, translateError } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { limitLog, type SqliteSource } from "./source.ts";
 
@@ -30,7 +30,7 @@ const CHECK_EVERY = 10;
 /** Commits between two looks at how large the file has become. */
 const COMMITS_PER_LIMIT = 1000;
 /** Calls after which the event loop has a turn: answers come in microtasks, and a loop over them would stop all else. */
-const CALLS_PER_TURN = 500;
+const CALLS_PER_TURN = 50;
 /** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
@@ -46,7 +46,9 @@ export class SqliteConnection {
 	readonly #busyTimeout: number;
 	#session: SqliteSession | undefined;
 	#opening: Promise<SqliteSession> | undefined;
-	#file: FileIdentity | undefined;
+	/** Which file was opened, and when it was last seen in its place. */
+	#file: string | undefined;
+	#fileSeen = 0;
 	#waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
 	/** How many changes in a row could wait. */
@@ -67,7 +69,7 @@ export class SqliteConnection {
 
 	/** Runs a read. Several statements see the same snapshot, with all changes that were asked for before. */
 	read<T>(work: Work<T>): Promise<T> {
-		return this.#retry((session) => this.#inTransaction(session, "BEGIN", work));
+		return this.alone((session) => this.#inTransaction(session, "BEGIN", work));
 	}
 
 	/**
@@ -94,8 +96,17 @@ export class SqliteConnection {
 	}
 
 	/** Runs what can't be part of a transaction. */
-	alone<T>(work: Work<T | Promise<T>>): Promise<T> {
-		return this.#retry(work);
+	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
+		this.#checkOpen();
+		const { isShared } = this.#source;
+		// The application's own transaction may end within the turn.
+		if (++this.#calls % CALLS_PER_TURN === 0 && !isShared) await nextTurn();
+		return this.#retry(async () => {
+			const session = this.#findSession() ?? (await this.#open());
+			if (!isShared) this.#commitWaiting(session);
+			if (session !== this.#session) throw busyError("Another file was found in its place");
+			return work(session);
+		});
 	}
 
 	/** Runs what puts another file in the place of this one, while it is not open. */
@@ -105,14 +116,7 @@ export class SqliteConnection {
 		await this.#flushing;
 		this.#letGo();
 		this.#file = undefined;
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				return work();
-			} catch (error) {
-				await this.#waitFor(error, since, attempt);
-			}
-		}
+		return this.#retry(async () => work());
 	}
 
 	/** Waits for changes that were accepted. Idempotent. */
@@ -139,26 +143,18 @@ export class SqliteConnection {
 		if (this.#isClosed) throw closed();
 	}
 
-	async #retry<T>(work: Work<T | Promise<T>>): Promise<T> {
-		this.#checkOpen();
-		if (++this.#calls % CALLS_PER_TURN === 0) await nextTurn();
+	/** Does it again as long as the database is busy. */
+	async #retry<T>(work: () => Promise<T>): Promise<T> {
 		const since = performance.now();
 		for (let attempt = 0; ; attempt++) {
 			try {
-				const session = this.#findSession() ?? (await this.#open());
-				if (!this.#source.isShared) this.#commitWaiting(session);
-				// Another file may have been found in its place meanwhile.
-				if (session === this.#session) return await work(session);
+				return await work();
 			} catch (error) {
-				await this.#waitFor(error, since, attempt);
+				if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
+					throw translateError(error, this.#source.name);
+				await pause(attempt);
 			}
 		}
-	}
-
-	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {
-		if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
-			throw translateError(error, this.#source.name);
-		await pause(attempt);
 	}
 
 	#commitAtOnce(): void {
@@ -271,18 +267,18 @@ export class SqliteConnection {
 
 	async #openOnce(): Promise<SqliteSession> {
 		const { path, isShared } = this.#source;
-		if (this.#file?.isThere() === false) throw this.#gone();
-		const before = path === undefined ? undefined : new FileIdentity(path);
+		const before = identify(path);
+		if (this.#file !== undefined && before === undefined) throw this.#gone();
 		const db = await this.#source.open();
 		try {
 			setUp(db, this.#source);
-			if (before?.wasThere && !before.isSame())
-				throw Object.assign(new Error("The file was replaced while it was opened"), { code: "SQLITE_BUSY" });
+			if (before !== undefined && before !== identify(path))
+				throw busyError("The file was replaced while it was opened");
 		} catch (error) {
 			if (!isShared) db.close();
 			throw error;
 		}
-		this.#file = path === undefined ? undefined : new FileIdentity(path);
+		this.#file = identify(path);
 		this.#session = new SqliteSession(db);
 		return this.#session;
 	}
@@ -295,9 +291,13 @@ export class SqliteConnection {
 
 	/** A file can be removed while it is open, and SQLite goes on writing to what nobody will ever read. */
 	#findGone(): CheckpointError | undefined {
-		if (this.#file === undefined || this.#file.isFresh() || this.#file.isSame()) return undefined;
+		const now = performance.now();
+		if (this.#file === undefined || now - this.#fileSeen < CHECK_EVERY) return undefined;
+		this.#fileSeen = now;
+		const file = identify(this.#source.path);
+		if (file === this.#file) return undefined;
 		// Another file in its place will be opened by the next call.
-		if (this.#file.isThere()) this.#letGo();
+		if (file !== undefined) this.#letGo();
 		return this.#gone();
 	}
 
@@ -313,40 +313,10 @@ function closed(): CheckpointError {
 	return new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 }
 
-/** Which file a path named when it was opened. */
-class FileIdentity {
-	readonly #path: string;
-	readonly #device: number | undefined;
-	readonly #inode: number | undefined;
-	#checked = 0;
-
-	constructor(path: string) {
-		const found = statSync(path, { throwIfNoEntry: false });
-		this.#path = path;
-		this.#device = found?.dev;
-		this.#inode = found?.ino;
-	}
-
-	get wasThere(): boolean {
-		return this.#inode !== undefined;
-	}
-
-	/** Whether it was looked at just now. */
-	isFresh(): boolean {
-		const now = performance.now();
-		if (now - this.#checked < CHECK_EVERY) return true;
-		this.#checked = now;
-		return false;
-	}
-
-	isSame(): boolean {
-		const found = statSync(this.#path, { throwIfNoEntry: false });
-		return found !== undefined && found.ino === this.#inode && found.dev === this.#device;
-	}
-
-	isThere(): boolean {
-		return statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
-	}
+/** Tells the file at a path from all others, if there is one. */
+function identify(path: string | undefined): string | undefined {
+	const found = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+	return found && `${found.dev} ${found.ino}`;
 }
 
 /** Longer each time, and never the same for two processes. */

@@ -51,7 +51,7 @@ export function openDatabase(
 
 type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
 
-/** An open database with its prepared statements. It remembers nothing of the rows. */
+/** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
 	readonly db: SqliteDatabase;
 	readonly #statements = new Map<string, SqliteStatement>();
@@ -64,19 +64,15 @@ export class SqliteSession {
 		return this.#prepare(sql).run(...parameters);
 	}
 
-	get<Row>(sql: string, ...parameters: unknown[]): Row | undefined {
-		return this.#prepare(sql).get(...parameters) as Row | undefined;
+	get<Row extends object>(sql: string, ...parameters: unknown[]): Row | undefined {
+		const row = this.#prepare(sql).get(...parameters) as Row | undefined;
+		return row && withoutNulls(row);
 	}
 
-	all<Row>(sql: string, ...parameters: unknown[]): Row[] {
-		return this.#prepare(sql).all(...parameters) as Row[];
+	all<Row extends object>(sql: string, ...parameters: unknown[]): Row[] {
+		return (this.#prepare(sql).all(...parameters) as Row[]).map(withoutNulls);
 	}
 
-	iterate<Row>(sql: string, ...parameters: unknown[]): Iterable<Row> {
-		return this.#prepare(sql).iterate(...parameters) as Iterable<Row>;
-	}
-
-	/** Texts of statements are constants, or made of a few parts that a scan may have: they are prepared once. */
 	#prepare(sql: string): SqliteStatement {
 		let statement = this.#statements.get(sql);
 		if (statement === undefined) {
@@ -88,10 +84,20 @@ export class SqliteSession {
 	}
 }
 
+function withoutNulls<Row extends object>(row: Row): Row {
+	for (const key in row) if (row[key] === null) row[key] = undefined as Row[typeof key];
+	return row;
+}
+
 /** Whether another connection is in the way, for a moment or for long. */
 export function isBusy(error: unknown): boolean {
 	const code = String((error as { code?: unknown } | undefined)?.code);
 	return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+}
+
+/** An error that is waited for as a busy database is. */
+export function busyError(message: string): Error {
+	return Object.assign(new Error(message), { code: "SQLITE_BUSY" });
 }
 
 /** The error a user gets for one of SQLite's. */

@@ -1,6 +1,6 @@
 import type { CheckpointKey, CopyBatch, RemoveBatch, Replacement, RowCount, WriteKey } from "../storage.ts";
-import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { addCheckpoint, addThread, findPk, putBase, putWrite, replaceCheckpoint } from "./put.ts";
+import type { SqliteSession } from "./driver.ts";
+import { addThread, findRow, putBase, putCheckpoint, putWrite } from "./put.ts";
 
 const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
 
@@ -24,7 +24,6 @@ const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints +
 		WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1
 	) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
-const REMOVE_BLOB = "DELETE FROM delta_blobs WHERE id = ? AND family = ?";
 
 const LIST_PKS = "SELECT pk FROM delta_checkpoints WHERE thread_id = ?";
 /** Of the source those that are listed, or all. */
@@ -48,21 +47,6 @@ const REPLACE_VALUE = `UPDATE delta_writes SET value = ? WHERE ${WRITE_PLACE} AN
 const REPLACE_BASE = "UPDATE delta_bases SET data = ? WHERE checkpoint_pk = ? AND channel = ? AND data = ?";
 const REPLACE_BLOB = "UPDATE delta_blobs SET data = ? WHERE id = ? AND data = ?";
 
-const RESERVE = "UPDATE delta_format SET next_id = max(next_id, ?) + ? RETURNING next_id";
-
-/** Numbers that were never handed out, and never will be again. Answers the first of them. */
-export function reserveIds(session: SqliteSession, count: number): number {
-	const { db } = session;
-	const { next_id: end } = session.get<{ next_id: number }>(RESERVE, reserved.get(db) ?? 0, count) as {
-		next_id: number;
-	};
-	reserved.set(db, end);
-	return end - count;
-}
-
-/** Where they end by database, which may belong to the application: it may undo the update of the counter. */
-const reserved = new WeakMap<SqliteDatabase, number>();
-
 export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
 	const { threadId } = batch;
 	if (session.get<{ stamp: number }>(GET_STAMP, threadId)?.stamp !== batch.stamp) return undefined;
@@ -70,8 +54,8 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 	for (const key of batch.writes) removeWrite(session, key, false, removed);
 	for (const key of batch.orphans) removeWrite(session, key, true, removed);
 	for (const row of batch.relinked) {
-		const found = findPk(session, row);
-		if (found !== undefined && !found.isMissing) replaceCheckpoint(session, found.pk, row);
+		const found = findRow(session, row);
+		if (found?.isMissing === 0) putCheckpoint(session, found.pk, row, undefined);
 	}
 	for (const row of batch.deltaBases) putBase(session, row);
 	session.run(REMOVE_EMPTY, threadId);
@@ -80,7 +64,7 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 }
 
 function findPks(session: SqliteSession, threadId: string, keys: readonly CheckpointKey[]): number[] {
-	return keys.flatMap(({ ns, id }) => findPk(session, { threadId, ns, id })?.pk ?? []);
+	return keys.flatMap(({ ns, id }) => findRow(session, { threadId, ns, id })?.pk ?? []);
 }
 
 /** Removes checkpoints with their writes and delta bases. */
@@ -99,8 +83,8 @@ function countRows(session: SqliteSession, list: string): RowCount {
 
 /** @param isOrphan leaves it alone if its checkpoint is there */
 function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, removed: RowCount): void {
-	const found = findPk(session, key);
-	if (found === undefined || (isOrphan && !found.isMissing)) return;
+	const found = findRow(session, key);
+	if (found === undefined || (isOrphan && found.isMissing === 0)) return;
 	const row = session.get<{ bytes: number }>(REMOVE_WRITE, found.pk, key.taskId, key.generation, key.idx);
 	if (row === undefined) return;
 	removed.writes++;
@@ -114,11 +98,7 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 	addThread(session, target, found.family, batch.fresh, batch.now);
 	const pks = keys === undefined ? null : JSON.stringify(findPks(session, source, keys));
 	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { source, target, pks });
-	for (const row of batch.checkpoints) {
-		const copied = findPk(session, row);
-		if (copied === undefined) addCheckpoint(session, row, undefined);
-		else replaceCheckpoint(session, copied.pk, row);
-	}
+	for (const row of batch.checkpoints) putCheckpoint(session, findRow(session, row)?.pk, row, undefined);
 	for (const row of batch.writes) putWrite(session, row);
 	for (const row of batch.deltaBases) putBase(session, row);
 	const count = countRows(session, JSON.stringify(listPks(session, target)));
@@ -135,22 +115,14 @@ export function removeThread(session: SqliteSession, threadId: string): RowCount
 	return removeRows(session, listPks(session, threadId));
 }
 
-export function removeBlobs(session: SqliteSession, family: number, ids: readonly number[]): void {
-	for (const id of ids) session.run(REMOVE_BLOB, id, family);
-}
-
 /** Answers whether the row still had the bytes that were seen. */
 export function replaceBytes(session: SqliteSession, replacement: Replacement): boolean {
 	const { from, to } = replacement;
 	if (replacement.kind === "blob") return session.run(REPLACE_BLOB, to, replacement.id, from).changes > 0;
-	const { pk } = findPk(session, replacement.key) ?? {};
+	const { pk } = findRow(session, replacement.key) ?? {};
 	if (pk === undefined) return false;
 	if (replacement.kind === "checkpoint") return session.run(REPLACE_HEAD, to, pk, from).changes > 0;
 	if (replacement.kind === "deltaBase") return session.run(REPLACE_BASE, to, pk, replacement.channel, from).changes > 0;
 	const { taskId, generation, idx } = replacement.key;
 	return session.run(REPLACE_VALUE, to, pk, taskId, generation, idx, from).changes > 0;
-}
-
-export function clear(session: SqliteSession): void {
-	for (const table of ["threads", "checkpoints", "writes", "bases", "blobs"]) session.run(`DELETE FROM delta_${table}`);
 }

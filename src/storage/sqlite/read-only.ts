@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { openDatabase, type SqliteDatabase } from "./driver.ts";
+import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
 import type { SqliteSource } from "./source.ts";
 
 /**
@@ -28,7 +28,7 @@ export function readOnlySource(path: string): SqliteSource {
 		} catch (error) {
 			if (!isStale()) throw error;
 			// The next attempt finds the log of the process that has changed the file.
-			throw Object.assign(new Error("The file was changed while it was copied"), { code: "SQLITE_BUSY" });
+			throw busyError("The file was changed while it was copied");
 		}
 	};
 	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };

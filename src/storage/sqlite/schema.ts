@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type { SqliteDatabase } from "./driver.ts";
+import type { SqliteSource } from "./source.ts";
 
 /** The stored format that this version of the package reads and writes. */
 const FORMAT_VERSION = 1;
@@ -110,8 +111,9 @@ export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean)
 	}
 	const { version } = (db.prepare("SELECT version FROM delta_format").get() ?? {}) as { version?: number | bigint };
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
-	// A newer format has other tables: with these, it is the number that has changed.
-	if (Number(version) > FORMAT_VERSION && changed !== undefined)
+	const hasMore = rows.filter((row) => row.name.startsWith("delta_")).length > STATEMENTS.size;
+	// A newer format has other tables: with these, it is the number that is damaged.
+	if (Number(version) > FORMAT_VERSION && (changed !== undefined || hasMore))
 		throw new CheckpointError(
 			"NEWER_FORMAT",
 			`${quote(name)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
@@ -131,7 +133,10 @@ interface SchemaRow {
 }
 
 /** Makes sure that a database has our tables. */
-export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly }: Described): void {
+export function setUp(
+	db: SqliteDatabase,
+	{ name, isShared, isReadOnly }: Pick<SqliteSource, "name" | "isShared" | "isReadOnly">,
+): void {
 	if (checkFormat(db, name, isShared)) return;
 	if (db.readonly || isReadOnly)
 		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
@@ -139,10 +144,4 @@ export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly }: Descri
 	db.transaction(() => {
 		if (!checkFormat(db, name, isShared)) db.exec(`${SCHEMA}; INSERT INTO delta_format VALUES (${FORMAT_VERSION}, 1)`);
 	}).immediate();
-}
-
-interface Described {
-	readonly name: string;
-	readonly isShared: boolean;
-	readonly isReadOnly: boolean;
 }

@@ -1,3 +1,4 @@
+import { CheckpointError, quote } from "../../errors.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -20,22 +21,13 @@ import type {
 	WriteKey,
 } from "../storage.ts";
 import { backupTo } from "./backup.ts";
+import { type Damage, findDamage, isCorrupt, recount } from "./check.ts";
 import { SqliteConnection } from "./connection.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { clear, copy, remove, removeBlobs, removeThread, replaceBytes, reserveIds } from "./maintain.ts";
-import { put } from "./put.ts";
-import {
-	findBlobs,
-	findRuns,
-	getThread,
-	getTotals,
-	listFamilies,
-	listThreads,
-	read,
-	readFamily,
-	readPath,
-	readThread,
-} from "./read.ts";
+import { copy, remove, removeThread, replaceBytes } from "./maintain.ts";
+import { minuteOf, put } from "./put.ts";
+import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
+import { rebuildFile } from "./repair.ts";
 import type { SqliteSource } from "./source.ts";
 
 /** Long enough for any commit of another process, short enough to be noticed. */
@@ -43,8 +35,30 @@ export const DEFAULT_BUSY_TIMEOUT = 30_000;
 /** Pages that are given back to the file system in one transaction. */
 const BATCH_PAGES = 500;
 
+const RESERVE = "UPDATE delta_format SET next_id = max(next_id, ?) + ? RETURNING next_id AS end";
 /** Changes with commits of other connections, and with changes through this one. */
-const GET_VERSION = "SELECT data_version AS others, total_changes() AS all_changes FROM pragma_data_version";
+const GET_VERSION = "SELECT data_version AS others, total_changes() AS changes FROM pragma_data_version";
+
+const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
+	FROM delta_threads`;
+const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
+const GET_FAMILY = `${THREADS} WHERE family = ?`;
+const LIST_THREADS = `${THREADS} WHERE updated_minute <= ? AND (updated_at, thread_id) < (?, ?)
+	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT ?`;
+/** After all threads. */
+const END_OF_TIME = { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
+
+const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
+const GET_NEXT_FAMILY = "SELECT min(family) AS family FROM delta_blobs WHERE family > ?";
+const REMOVE_BLOB = "DELETE FROM delta_blobs WHERE id = ? AND family = ?";
+
+const GET_TOTALS = `SELECT
+	(SELECT count(*) FROM delta_threads) AS threads,
+	(SELECT count(*) FROM delta_checkpoints WHERE head IS NOT NULL) AS checkpoints,
+	(SELECT count(*) FROM delta_writes) AS writes,
+	(SELECT ifnull(sum(length(head)), 0) FROM delta_checkpoints) AS checkpointBytes,
+	(SELECT ifnull(sum(length(data)), 0) FROM delta_blobs) AS blobBytes,
+	(SELECT ifnull(sum(length(value)), 0) FROM delta_writes) AS writeBytes`;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
@@ -61,10 +75,14 @@ export class SqliteStorage implements Storage {
 	}
 
 	reserveIds(count: number): Promise<number> {
-		return this.#connection.change((session) => reserveIds(session, count));
+		return this.#connection.change((session) => {
+			const { end } = session.get(RESERVE, reserved.get(session.db) ?? 0, count) as { end: number };
+			reserved.set(session.db, end);
+			return end - count;
+		});
 	}
 
-	read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []): Promise<Reading> {
+	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
 		return this.#connection.read((session) => read(session, which, depth, known));
 	}
 
@@ -88,23 +106,38 @@ export class SqliteStorage implements Storage {
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#connection.read((session) => getThread(session, threadId));
+		return this.#connection.read((session) => session.get(GET_THREAD, threadId));
 	}
 
-	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		return this.#connection.read((session) => listThreads(session, limit, after));
+	listThreads(limit: number, after: Pick<ThreadRow, "updatedAt" | "threadId"> = END_OF_TIME): Promise<ThreadRow[]> {
+		const { updatedAt, threadId } = after;
+		return this.#connection.read((session) =>
+			session.all(LIST_THREADS, minuteOf(updatedAt), updatedAt, threadId, limit),
+		);
 	}
 
 	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }> {
-		return this.#connection.read((session) => readFamily(session, family));
+		return this.#connection.read((session) => ({
+			blobs: session.all(LIST_BLOBS, family),
+			threads: session.all(GET_FAMILY, family),
+		}));
 	}
 
-	listFamilies(limit: number, after: number | undefined): Promise<number[]> {
-		return this.#connection.read((session) => listFamilies(session, limit, after));
+	listFamilies(limit: number, after = -1): Promise<number[]> {
+		return this.#connection.read((session) => {
+			const next = (last: number) => session.get<{ family: number | undefined }>(GET_NEXT_FAMILY, last)?.family;
+			const families: number[] = [];
+			for (let last = next(after); last !== undefined && families.length < limit; last = next(last))
+				families.push(last);
+			return families;
+		});
 	}
 
 	totals(): Promise<StorageTotals> {
-		return this.#connection.read(getTotals);
+		return this.#connection.read((session) => {
+			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0, ...rows } = session.get(GET_TOTALS) as Totals;
+			return { ...rows, bytes: { checkpoints: checkpointBytes, blobs: blobBytes, writes: writeBytes } };
+		});
 	}
 
 	put(batch: PutBatch): Promise<PutResult | undefined> {
@@ -125,7 +158,9 @@ export class SqliteStorage implements Storage {
 	}
 
 	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#connection.change((session) => removeBlobs(session, family, ids));
+		return this.#connection.change((session) => {
+			for (const id of ids) session.run(REMOVE_BLOB, id, family);
+		});
 	}
 
 	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
@@ -135,15 +170,41 @@ export class SqliteStorage implements Storage {
 	}
 
 	clear(): Promise<void> {
-		return this.#connection.change(clear);
+		return this.#connection.change((session) => {
+			for (const table of ["threads", "checkpoints", "writes", "bases", "blobs"])
+				session.run(`DELETE FROM delta_${table}`);
+		});
 	}
 
 	async check(): Promise<StorageDamage[]> {
-		return [];
+		const { structure, counts } = await this.#findDamage();
+		return [...structure, ...counts];
 	}
 
 	async repair(): Promise<StorageDamage[]> {
-		return [];
+		this.#connection.checkWritable();
+		const { structure, counts } = await this.#findDamage();
+		const damage = [...structure, ...counts];
+		if (structure.length === 0) {
+			if (counts.length > 0) await this.#connection.change(recount);
+			return damage;
+		}
+		const { path, name } = this.#source;
+		if (path === undefined)
+			throw new CheckpointError(
+				"CORRUPT",
+				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
+			);
+		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
+		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
+	}
+
+	/** A database that can't be opened because of it is damaged as well. */
+	#findDamage(): Promise<Damage> {
+		return this.#connection.read(findDamage).catch((error: unknown) => {
+			if (!isCorrupt(error)) throw error;
+			return { structure: [{ problem: (error as Error).message }], counts: [] };
+		});
 	}
 
 	async tidy(): Promise<boolean> {
@@ -168,12 +229,17 @@ export class SqliteStorage implements Storage {
 	}
 
 	#readEpoch(session: SqliteSession): number {
-		const { others, all_changes } = session.get(GET_VERSION) as { others: number; all_changes: number };
+		const { others, changes } = session.get(GET_VERSION) as { others: number; changes: number };
 		// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
-		const version = this.#source.isShared ? `${others} ${all_changes}` : String(others);
+		const version = this.#source.isShared ? `${others} ${changes}` : String(others);
 		if (version !== this.#version || session.db !== this.#versionOf) this.#epoch++;
 		this.#version = version;
 		this.#versionOf = session.db;
 		return this.#epoch;
 	}
 }
+
+type Totals = Omit<StorageTotals, "bytes"> & Record<"checkpointBytes" | "blobBytes" | "writeBytes", number>;
+
+/** Where the numbers handed out end, by database. One of the application may undo the update of its counter. */
+const reserved = new WeakMap<SqliteDatabase, number>();
