@@ -25,6 +25,11 @@ function lookUp(table: string, alias: string, condition: string): string {
 	return `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${condition} OFFSET 0) ${alias}`;
 }
 
+/** Reads arrays without telling the planner how long they are: it would make a new plan for each call to fit that. */
+function unnest(...arrays: readonly string[]): string {
+	return `unnest(${arrays.map((array) => `(SELECT ${array})`).join(", ")})`;
+}
+
 /** The checkpoints of a scan: the first ones of each thread, and of these the first. */
 function scanRows({ thread, checkpoint }: Tables, scan: Scan): string {
 	const { threadId, ns, before, after, source, step, labels = {} } = scan;
@@ -86,7 +91,7 @@ function chainRows({ blob }: Tables): string {
 }
 
 export function blobStatement(tables: Tables): string {
-	return `WITH RECURSIVE named (id) AS (SELECT unnest($ids::bigint[])), ${chainOf(tables)}
+	return `WITH RECURSIVE named (id) AS (SELECT * FROM ${unnest("$ids::bigint[]")}), ${chainOf(tables)}
 		SELECT ${BLOB.join()} FROM ${chainRows(tables)}`;
 }
 
@@ -94,7 +99,7 @@ export function blobStatement(tables: Tables): string {
 export function readStatement(tables: Tables, scan: Scan | undefined, depth: Depth): string {
 	const { thread, checkpoint, write } = tables;
 	const keyRows = `SELECT t.thread_id, t.stamp, c.*, k.place
-		FROM unnest($threads::text[], $nss::text[], $ids::text[]) WITH ORDINALITY AS k (thread_id, ns, id, place)
+		FROM ${unnest("$threads::text[]", "$nss::text[]", "$ids::text[]")} WITH ORDINALITY AS k (thread_id, ns, id, place)
 		${lookUp(thread, "t", "t.thread_id = k.thread_id")}
 		${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = k.ns AND c.id = k.id")}`;
 	const points = `points AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;

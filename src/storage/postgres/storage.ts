@@ -42,8 +42,8 @@ import {
 	checkpointColumns,
 	keyColumns,
 	toBlob,
-	toKey,
 	toListedBlob,
+	toListedCheckpoint,
 	toThread,
 	toWriteKey,
 	writeColumns,
@@ -109,7 +109,7 @@ export class PostgresStorage implements Storage {
 
 	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
 		const rows = splitUnion(await this.#query(this.#sql.findRuns, { runs: runIds.map(toText) }));
-		return { checkpoints: rows("checkpoint").map(toKey), writes: rows("write").map(toWriteKey) };
+		return { checkpoints: rows("checkpoint").map(toListedCheckpoint), writes: rows("write").map(toWriteKey) };
 	}
 
 	async getThread(threadId: string): Promise<ThreadRow | undefined> {
