@@ -1,16 +1,9 @@
-import { TYPED_ARRAYS } from "./wire.ts";
+import { TYPED_ARRAYS } from "./format.ts";
 
 type AnyClass = new (...args: never[]) => object;
 
 /** Classes of the language whose instances have a place in the format, besides those of bytes. */
 const BUILT_INS: readonly AnyClass[] = [Map, Set, Date, RegExp, URL, Error];
-
-/** The prototypes of instances that come back with just that prototype. */
-const EXACT: ReadonlySet<unknown> = new Set(
-	["Map", "Set", "Date", "RegExp", "URL", "ArrayBuffer", "Buffer", "Uint8Array", ...TYPED_ARRAYS].map(
-		(name) => (globalThis as unknown as Record<string, AnyClass | undefined>)[name]?.prototype,
-	),
-);
 
 /** An instance of a class of the language that has a place in the format. */
 export function isBuiltIn(value: object): boolean {
@@ -19,15 +12,19 @@ export function isBuiltIn(value: object): boolean {
 
 /** One of a class that extends a class of the language, and that would come back as the latter. */
 export function isOddBuiltIn(value: object): boolean {
-	if (value instanceof Error || EXACT.has(Object.getPrototypeOf(value))) return false;
-	return Array.isArray(value) || isBuiltIn(value);
+	if (value instanceof Error || !(Array.isArray(value) || isBuiltIn(value))) return false;
+	const name = Object.prototype.toString.call(value).slice("[object ".length, -1);
+	const prototype = Object.getPrototypeOf(value);
+	return ![name, "Buffer"].some(
+		(type) => (globalThis as never as Record<string, AnyClass>)[type]?.prototype === prototype,
+	);
 }
 
 export function isBinary(value: object): value is ArrayBufferView | ArrayBuffer {
 	if (value instanceof ArrayBuffer) return true;
 	if (!ArrayBuffer.isView(value)) return false;
 	const name = nameOf(value);
-	return name === "Uint8Array" || (TYPED_ARRAYS as readonly unknown[]).includes(name);
+	return name === "Uint8Array" || TYPED_ARRAYS.includes(name);
 }
 
 export function isBuffer(value: ArrayBufferView): boolean {
@@ -66,4 +63,9 @@ export function isPlain(value: unknown): boolean {
 /** Whether it decides itself what is stored of it. */
 export function hasToJson(value: unknown): boolean {
 	return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+/** Sets a property that may be called `__proto__`. */
+export function define(target: object, key: string, value: unknown, enumerable = false): void {
+	Object.defineProperty(target, key, { value, writable: true, enumerable, configurable: true });
 }

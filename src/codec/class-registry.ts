@@ -1,5 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { isRecord } from "./built-ins.ts";
+import { define, isRecord } from "./built-ins.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
 type AnyClass = abstract new (...args: any[]) => any;
@@ -83,12 +83,6 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 
 function copyFields(instance: object): object {
 	const fields = {};
-	for (const key of Object.keys(instance))
-		Object.defineProperty(fields, key, {
-			value: (instance as Record<string, unknown>)[key],
-			writable: true,
-			enumerable: true,
-			configurable: true,
-		});
+	for (const key of Object.keys(instance)) define(fields, key, (instance as Record<string, unknown>)[key], true);
 	return fields;
 }

@@ -1,19 +1,8 @@
+import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
-import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
-import { LANGCHAIN_CLASSES } from "./wire.ts";
-
-type Fields = Record<string, unknown>;
-
-/** Constructor arguments of messages that LangChain spells the same in JSON; it turns all others into camelCase. */
-const KEPT: ReadonlySet<string> = new Set([
-	"additional_kwargs",
-	"response_metadata",
-	"tool_calls",
-	"invalid_tool_calls",
-	"tool_call_chunks",
-	"tool_call_id",
-	"usage_metadata",
-]);
+import { define } from "./built-ins.ts";
+import { ARGUMENTS } from "./format.ts";
+import { type Fields, makeNamed } from "./instances.ts";
 
 /**
  * Reads what the serializer of LangGraph's own savers wrote: the bytes and the type that it gave them.
@@ -53,8 +42,7 @@ function revive(value: unknown): unknown {
 	// LangChain wraps data that looks like a record of its own, so that it is left alone.
 	if (escaped !== undefined && Object.keys(value).length === 1) return escaped;
 	const fields: Fields = {};
-	for (const [key, item] of Object.entries(value))
-		Object.defineProperty(fields, key, { value: revive(item), writable: true, enumerable: true, configurable: true });
+	for (const [key, item] of Object.entries(value)) define(fields, key, revive(item), true);
 	if (fields.lc === 2) return reviveRecord(fields);
 	if (fields.lc === 1 && fields.type === "constructor") return reviveLangChain(fields) ?? fields;
 	return fields;
@@ -64,7 +52,7 @@ function revive(value: unknown): unknown {
 function reviveRecord(record: Fields): unknown {
 	const { type, id, args } = record;
 	if (type === "undefined") return undefined;
-	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return makeDeltaSnapshot(record.value);
+	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return new DeltaSnapshot(record.value);
 	if (type !== "constructor" || !Array.isArray(id) || id.length !== 1 || !Array.isArray(args)) return record;
 	const [first, second] = args as unknown[];
 	if (id[0] === "Set" && Array.isArray(first)) return new Set(first);
@@ -80,8 +68,9 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 	if (!Array.isArray(id) || id[0] !== "langchain_core" || typeof kwargs !== "object" || kwargs === null)
 		return undefined;
 	const fields: Fields = {};
-	for (const [key, value] of Object.entries(kwargs)) fields[KEPT.has(key) ? key : toCamelCase(key)] = value;
-	return makeInstance(LANGCHAIN_CLASSES.indexOf(id.at(-1)), fields);
+	// LangChain spells most arguments of messages the same in JSON, and turns all others into snake case.
+	for (const [key, value] of Object.entries(kwargs)) fields[ARGUMENTS.includes(key) ? key : toCamelCase(key)] = value;
+	return makeNamed(id.at(-1), fields);
 }
 
 function toCamelCase(key: string): string {

@@ -232,7 +232,9 @@ describe("A browser bundle", () => {
 
 		const inputs = Object.keys(metafile.inputs);
 		expect(inputs.some((input) => input.includes(`${name}/dist/index.js`))).toBe(true);
-		expect(inputs.filter((input) => /better-sqlite3|msgpackr|dist\/(?:studio|cli)\/|\.node$/.test(input))).toEqual([]);
+		expect(
+			inputs.filter((input) => /better-sqlite3|msgpackr-extract|dist\/(?:studio|cli)\/|\.node$/.test(input)),
+		).toEqual([]);
 		const imports = Object.values(metafile.inputs).flatMap((input) => input.imports.map(({ path }) => path));
 		expect(imports.filter((path) => path.startsWith("node:") || builtinModules.includes(path))).toEqual([]);
 

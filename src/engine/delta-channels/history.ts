@@ -23,10 +23,8 @@ export async function readHistory(
 		const { seed, writes = [] } = raw.get(channel) ?? {};
 		const history: DeltaChannelHistory = { writes: [] };
 		const at = key as CheckpointKey;
-		for (const { taskId, cell } of writes) {
-			const value = engine.decodeCell(at, channel, cell, blobs);
-			history.writes.push([taskId, channel, value instanceof Promise ? await value : value]);
-		}
+		for (const { taskId, cell } of writes)
+			history.writes.push([taskId, channel, await engine.decodeCell(at, channel, cell, blobs)]);
 		if (seed !== undefined) history.seed = await engine.decodeCell(at, channel, seed, blobs);
 		Object.defineProperty(histories, channel, { value: history, writable: true, enumerable: true, configurable: true });
 	}
@@ -39,5 +37,5 @@ async function resolve(
 ): Promise<CheckpointKey | undefined> {
 	if (threadId === undefined) return undefined;
 	if (id !== undefined) return { threadId, ns, id };
-	return engine.storage.getLatest(threadId, ns);
+	return (await engine.storage.read({ threadId, ns, limit: 1 }, "rows")).checkpoints[0];
 }

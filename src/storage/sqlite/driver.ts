@@ -7,7 +7,6 @@ export interface SqliteStatement {
 	get(...parameters: unknown[]): unknown;
 	all(...parameters: unknown[]): unknown[];
 	iterate(...parameters: unknown[]): Iterable<unknown>;
-	pluck(): SqliteStatement;
 	safeIntegers(isOn: boolean): SqliteStatement;
 }
 
@@ -51,6 +50,43 @@ export function openDatabase(
 }
 
 type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
+
+/** An open database with its prepared statements. It remembers nothing of the rows. */
+export class SqliteSession {
+	readonly db: SqliteDatabase;
+	readonly #statements = new Map<string, SqliteStatement>();
+
+	constructor(db: SqliteDatabase) {
+		this.db = db;
+	}
+
+	run(sql: string, ...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint } {
+		return this.#prepare(sql).run(...parameters);
+	}
+
+	get<Row>(sql: string, ...parameters: unknown[]): Row | undefined {
+		return this.#prepare(sql).get(...parameters) as Row | undefined;
+	}
+
+	all<Row>(sql: string, ...parameters: unknown[]): Row[] {
+		return this.#prepare(sql).all(...parameters) as Row[];
+	}
+
+	iterate<Row>(sql: string, ...parameters: unknown[]): Iterable<Row> {
+		return this.#prepare(sql).iterate(...parameters) as Iterable<Row>;
+	}
+
+	/** Texts of statements are constants, or made of a few parts that a scan may have: they are prepared once. */
+	#prepare(sql: string): SqliteStatement {
+		let statement = this.#statements.get(sql);
+		if (statement === undefined) {
+			// The application may have chosen BigInt for the database that it shares.
+			statement = this.db.prepare(sql).safeIntegers(false);
+			this.#statements.set(sql, statement);
+		}
+		return statement;
+	}
+}
 
 /** Whether another connection is in the way, for a moment or for long. */
 export function isBusy(error: unknown): boolean {
