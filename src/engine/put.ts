@@ -1,7 +1,7 @@
 import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import type { CheckpointKey } from "../storage/storage.ts";
+import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
@@ -18,6 +18,8 @@ const EARLY_VALUE_BYTES = 2048;
 const EARLY_STEPS = 12;
 /** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
 const REPEATED_VALUE_BYTES = 64;
+
+const NO_BYTES = new Uint8Array(0);
 
 export interface PutInput {
 	readonly key: CheckpointKey;
@@ -68,9 +70,19 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
 	const isOverwrite = parentId === key.id;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		// A checkpoint that is put again has no other parent than before.
-		const storedParentId = isOverwrite || parentId === undefined ? base?.parentId : parentId;
-		const row = { ...key, parentId: storedParentId, runId, source, step };
+		// Named one by one: V8 takes many times as long to add properties to a spread object.
+		const row: CheckpointRow = {
+			threadId: key.threadId,
+			ns: key.ns,
+			id: key.id,
+			// A checkpoint that is put again has no other parent than before.
+			parentId: isOverwrite || parentId === undefined ? base?.parentId : parentId,
+			runId,
+			source,
+			step,
+			blobs: [],
+			head: NO_BYTES,
+		};
 		const placed = await place(engine, input, drafts, base, step);
 		const { manifest } = placed;
 		const mayRebuild = hasDelta || base?.head.origin !== undefined;
@@ -94,7 +106,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		if (stored?.replaced) engine.links.forget(key.threadId);
 		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
 		if (stored !== undefined) {
-			const view = { id: key.id, parentId: storedParentId, head, stamp: stored.stamp };
+			const view = { id: key.id, parentId: row.parentId, head, stamp: stored.stamp };
 			engine.rememberView(key, view, packed.length);
 			rememberBlobs(engine, placed, base);
 			if (stored.replaced) await collectFamily(engine, stored.family);

@@ -195,8 +195,14 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
 		const actor = this._actors.numberOf(config);
-		const task = { taskId: String(taskId), taskPath: taskPath === undefined ? undefined : String(taskPath) };
-		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, ...task, writes };
+		const input = {
+			key: { threadId, ns, id },
+			runId: readRunId(config),
+			actor,
+			taskId: String(taskId),
+			taskPath: taskPath === undefined ? undefined : String(taskPath),
+			writes,
+		};
 		await this.run(() => putWrites(this._engine, input));
 	}
 

@@ -99,7 +99,8 @@ export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): Pat
 	const { id, parentId, source, step } = row;
 	const { versions, seen, origin } = head;
 	const resumedAt = origin?.resumedAt ?? seen.__interrupt__;
-	return { id, parentId, source, step, versions, ...origin, resumedAt };
+	const { actor, absorbed, again } = origin ?? {};
+	return { id, parentId, source, step, versions, resumedAt, actor, again, absorbed };
 }
 
 function taskState(head: Made): TaskState {

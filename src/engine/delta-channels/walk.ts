@@ -106,7 +106,8 @@ async function makeLink(steps: Steps, channel: string, place: Place): Promise<Li
 	if (newerId !== undefined) dependsOn.add(newerId);
 	const finish = (before: readonly WriteRow[], start: RawHistory | undefined, next?: Place) => {
 		const link: Link = {
-			...place,
+			id,
+			newerId,
 			own: own.map(keepPast),
 			before: before.map(keepPast),
 			start,
@@ -238,7 +239,9 @@ class Steps {
 			const { row } = step;
 			if (this.#steps.has(row.id)) continue;
 			this.#steps.set(row.id, {
-				...step,
+				row,
+				head: step.head,
+				checkpoint: step.checkpoint,
 				writes: writes.get(cacheKey(row)) ?? [],
 				children: children.get(row.id) ?? [],
 				bases: bases.get(cacheKey(row)) ?? new Map(),
