@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import { CLOCK_VARIABLE } from "./clock.ts";
 import type { Job } from "./job.ts";
+import { middleMean } from "./measure.ts";
 import type { Message } from "./turns.ts";
 import type { Backend, Measures, Side, Stage, Workload } from "./workload.ts";
 
@@ -20,13 +21,13 @@ export interface RunOptions {
 	readonly profiles?: string | undefined;
 }
 
-/** What one process measured. */
+/** What one side measured in one round. */
 export interface Sample {
 	readonly workload: string;
 	readonly side: Side;
 	readonly backend: Backend;
 	readonly round: number;
-	/** How long the process ran, with all that is not measured. */
+	/** How long the processes ran, with all that is not measured. */
 	readonly seconds: number;
 	readonly measures: Measures;
 }
@@ -67,8 +68,16 @@ export class Runner {
 		return join(this.#folder, "worker.mjs");
 	}
 
-	/** Measures all sides at the same time, in processes that take turns: whatever else the machine does falls on all. */
+	/** Measures one round: a process on each side, or several on each in turn, which count as one sample. */
 	async measure(workload: Workload, sides: readonly Side[], backend: Backend, round: number): Promise<Sample[]> {
+		const repetitions = this.#options.quick ? 1 : (workload.repetitions ?? 1);
+		const samples: Sample[] = [];
+		for (let i = 0; i < repetitions; i++) samples.push(...(await this.#measureOnce(workload, sides, backend, round)));
+		return sides.map((side) => combine(samples.filter((sample) => sample.side === side)));
+	}
+
+	/** Measures all sides at the same time, in processes that take turns: whatever else the machine does falls on all. */
+	async #measureOnce(workload: Workload, sides: readonly Side[], backend: Backend, round: number): Promise<Sample[]> {
 		const runs = sides.map((side) => new Run(this.#makeJob(workload, side, backend), (job) => this.#start(job)));
 		try {
 			if (workload.prepare !== undefined) for (const run of runs) await run.prepare();
@@ -82,7 +91,7 @@ export class Runner {
 			side: stage.side,
 			backend,
 			round,
-			seconds: Math.round(seconds * 10) / 10,
+			seconds,
 			measures: measures as Measures,
 		}));
 	}
@@ -115,6 +124,16 @@ export class Runner {
 	close(): void {
 		rmSync(this.#folder, { recursive: true, force: true });
 	}
+}
+
+/** Several samples of one side as one: the mean of the middle half, as a single process may start badly. */
+function combine(samples: readonly Sample[]): Sample {
+	const [first] = samples as [Sample];
+	const combined = Object.keys(first.measures).map((name) => {
+		return [name, middleMean(samples.map(({ measures }) => measures[name] as number))];
+	});
+	const seconds = samples.reduce((sum, sample) => sum + sample.seconds, 0);
+	return { ...first, seconds: Math.round(seconds * 10) / 10, measures: Object.fromEntries(combined) };
 }
 
 /** One side of a workload. */

@@ -54,8 +54,10 @@ export interface Workload {
 	part?(stage: Stage, index: number): Promise<void>;
 	/** How long it is run at small sizes before, where a call takes so little that the compiler would be measured. */
 	readonly warmUpMs?: number;
-	/** Whether the process must not have done anything of the kind before. */
+	/** Without warm-up, and without pauses for the other side, in which V8 would go on compiling. */
 	readonly isCold?: boolean;
+	/** How many fresh processes on each side make up one round; one if nothing is said. */
+	readonly repetitions?: number;
 }
 
 export type Saver = BaseCheckpointSaver<number>;

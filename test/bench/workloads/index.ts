@@ -2,6 +2,7 @@ import type { Workload } from "../workload.ts";
 import { agent } from "./agent.ts";
 import { chats } from "./chat.ts";
 import { cold } from "./cold.ts";
+import { coldCalls } from "./cold-calls.ts";
 import { copying } from "./copy.ts";
 import { deltas } from "./delta.ts";
 import { fanOut } from "./fan-out.ts";
@@ -27,6 +28,7 @@ export const workloads: readonly Workload[] = [
 	threads,
 	processes,
 	cold,
+	...coldCalls,
 	copying,
 	filter,
 	forks,
