@@ -13,6 +13,8 @@ export interface Row {
 	/** Official ÷ ours: how many times smaller or faster ours is. */
 	readonly ratio: number;
 	readonly target: number;
+	/** The bytes that ours may take more; the target is then the ratio at which it takes just that. */
+	readonly allowance?: number | undefined;
 }
 
 /** How many times what is necessary ours takes. */
@@ -99,14 +101,14 @@ function eachMeasure<T>(
 }
 
 function compare(workload: Workload, medians: Medians): Row[] {
-	return eachMeasure(workload, (backend, measure, { title, target, only }) => {
+	return eachMeasure(workload, (backend, measure, { title, target, only, allowance }) => {
 		if (only !== undefined && backend !== only) return undefined;
 		const ours = medians.get(workload.name, "ours", backend, measure);
 		const official = medians.get(workload.name, "official", backend, measure);
 		if (ours === undefined || official === undefined) return undefined;
 		const ratio = medians.ratio(workload.name, backend, measure);
-		const least = target?.[backend] ?? 1;
-		return { workload: workload.name, measure, title, backend, ours, official, ratio, target: least };
+		const least = allowance === undefined ? (target?.[backend] ?? 1) : official / (official + allowance);
+		return { workload: workload.name, measure, title, backend, ours, official, ratio, target: least, allowance };
 	});
 }
 
@@ -180,22 +182,38 @@ function formatRows(workloads: readonly Workload[], rows: readonly Row[]): strin
 		Object.entries(measures).map(([measure, info]) => {
 			const cells = backends.flatMap((backend) => {
 				const row = rows.find((row) => row.workload === name && row.measure === measure && row.backend === backend);
-				return row === undefined ? ["–", ""] : [formatRatio(row), `≥ ${row.target}×`];
+				return row === undefined ? ["–", ""] : [formatRatio(row), formatTarget(row)];
 			});
 			return [`${title}: ${info.title}`, ...cells];
 		}),
 	);
-	const known = lines.filter((cells) => cells.some((cell) => cell.endsWith("×") || cell.endsWith("**")));
+	const known = lines.filter((cells) => cells.slice(1).some((cell) => cell !== "–" && cell !== ""));
 	const heads = backends.flatMap((backend) => [BACKEND_TITLES[backend], "target"]);
 	return formatTable(["workload", ...heads], known);
 }
 
-function formatRatio({ ratio, target }: Row): string {
-	return ratio < target ? `**${formatFactor(ratio)}**` : formatFactor(ratio);
+function formatRatio(row: Row): string {
+	return row.ratio < row.target ? `**${formatValue(row)}**` : formatValue(row);
 }
 
-function formatMiss({ workload, title, backend, ratio, target }: Row): string {
-	return `${workload}, ${title}, ${BACKEND_TITLES[backend]} ${formatFactor(ratio)} (${target}×)`;
+/** The ratio; where bytes are allowed, the difference as well. */
+function formatValue({ ratio, ours, official, allowance }: Row): string {
+	if (allowance === undefined) return formatFactor(ratio);
+	const difference = ours - official;
+	return `${formatFactor(ratio)} (${difference < 0 ? "−" : "+"}${formatMegabytes(Math.abs(difference))})`;
+}
+
+function formatTarget({ target, allowance }: Row): string {
+	return allowance === undefined ? `≥ ${target}×` : `≤ +${formatMegabytes(allowance)}`;
+}
+
+function formatMiss(row: Row): string {
+	const { workload, title, backend } = row;
+	return `${workload}, ${title}, ${BACKEND_TITLES[backend]} ${formatValue(row)} (target ${formatTarget(row)})`;
+}
+
+function formatMegabytes(bytes: number): string {
+	return `${Math.round(bytes / 1e5) / 10} MB`;
 }
 
 function formatLimits(workloads: readonly Workload[], limits: readonly LimitRow[]): string {

@@ -12,6 +12,7 @@ import { forks } from "./forks.ts";
 import { growth } from "./growth.ts";
 import { held } from "./held.ts";
 import { nested } from "./nested.ts";
+import { open } from "./open.ts";
 import { processes } from "./processes.ts";
 import { small } from "./small.ts";
 import { threads } from "./threads.ts";
@@ -32,6 +33,7 @@ export const workloads: readonly Workload[] = [
 	copying,
 	filter,
 	forks,
+	...open,
 	held,
 	growth,
 ];
