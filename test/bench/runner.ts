@@ -1,9 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
+import { makeApplication, makeCacheFolder } from "./application.ts";
 import { CLOCK_VARIABLE } from "./clock.ts";
 import type { Job } from "./job.ts";
 import { middleMean } from "./measure.ts";
@@ -45,7 +46,14 @@ export class Runner {
 		this.#options = options;
 	}
 
-	async bundle(): Promise<void> {
+	/** To be called once, with all that will be measured. */
+	async prepare(workloads: readonly Workload[]): Promise<void> {
+		await this.#bundle();
+		if (workloads.some(({ needsApplication }) => needsApplication))
+			await makeApplication(this.#application, ["first-checkpoint.ts"]);
+	}
+
+	async #bundle(): Promise<void> {
 		await build({
 			entryPoints: [join(import.meta.dirname, "worker.ts")],
 			outfile: this.#worker,
@@ -62,6 +70,10 @@ export class Runner {
 			sourcemap: this.#options.profiles === undefined ? false : "inline",
 			logLevel: "error",
 		});
+	}
+
+	get #application(): string {
+		return join(this.#folder, "application");
 	}
 
 	get #worker(): string {
@@ -99,7 +111,8 @@ export class Runner {
 	#makeJob({ name }: Workload, side: Side, backend: Backend): Job {
 		const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-bench-"));
 		const { quick, full, url } = this.#options;
-		const stage: Stage = { side, backend, folder, shared: this.#folder, url, quick, full };
+		const application = this.#application;
+		const stage: Stage = { side, backend, folder, shared: this.#folder, application, url, quick, full };
 		return { workload: name, phase: "run", stage };
 	}
 
@@ -183,11 +196,4 @@ class Run {
 		this.#process?.kill();
 		rmSync(this.job.stage.folder, { recursive: true, force: true });
 	}
-}
-
-/** Inside `node_modules`, so that the bundle finds the packages that are not in it. */
-function makeCacheFolder(): string {
-	const cache = resolve(import.meta.dirname, "../../node_modules/.cache");
-	mkdirSync(cache, { recursive: true });
-	return mkdtempSync(join(cache, "bench-"));
 }

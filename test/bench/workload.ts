@@ -12,6 +12,8 @@ export interface Stage {
 	readonly folder: string;
 	/** One that all processes of the benchmark have in common, for what takes long to make. */
 	readonly shared?: string | undefined;
+	/** Of an application that has the compiled package installed, for workloads that need it. */
+	readonly application?: string | undefined;
 	/** Of the PostgreSQL server, where that is the backend. */
 	readonly url?: string | undefined;
 	/** Small sizes: to see that everything runs, and to warm up before the real ones. */
@@ -60,6 +62,8 @@ export interface Workload {
 	readonly isCold?: boolean;
 	/** How many fresh processes on each side make up one round; one if nothing is said. */
 	readonly repetitions?: number;
+	/** Whether it runs the package as it is published, see {@link Stage.application}. */
+	readonly needsApplication?: boolean;
 }
 
 export type Saver = BaseCheckpointSaver<number>;

@@ -3,6 +3,7 @@ import { agent } from "./agent.ts";
 import { chats } from "./chat.ts";
 import { cold } from "./cold.ts";
 import { coldCalls } from "./cold-calls.ts";
+import { coldImport } from "./cold-import.ts";
 import { copying } from "./copy.ts";
 import { deltas } from "./delta.ts";
 import { fanOut } from "./fan-out.ts";
@@ -30,6 +31,7 @@ export const workloads: readonly Workload[] = [
 	processes,
 	cold,
 	...coldCalls,
+	coldImport,
 	copying,
 	filter,
 	forks,
