@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
@@ -11,7 +11,7 @@ const PACKAGE = "langgraph-checkpoint-delta";
 export function makeCacheFolder(): string {
 	const cache = join(root, "node_modules/.cache");
 	mkdirSync(cache, { recursive: true });
-	return mkdtempSync(join(cache, "bench-"));
+	return realpathSync(mkdtempSync(join(cache, "bench-")));
 }
 
 /**
