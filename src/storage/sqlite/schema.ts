@@ -111,8 +111,9 @@ export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean)
 	}
 	const { version } = (db.prepare("SELECT version FROM delta_format").get() ?? {}) as { version?: number | bigint };
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
-	// A newer format has other tables: with these, it is the number that has changed.
-	if (Number(version) > FORMAT_VERSION && changed !== undefined)
+	const hasMore = rows.filter((row) => row.name.startsWith("delta_")).length > STATEMENTS.size;
+	// A newer format has other tables: with these, it is the number that is damaged.
+	if (Number(version) > FORMAT_VERSION && (changed !== undefined || hasMore))
 		throw new CheckpointError(
 			"NEWER_FORMAT",
 			`${quote(name)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
