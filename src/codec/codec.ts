@@ -1,7 +1,9 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import { CheckpointError } from "../errors.ts";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { Decoder } from "./decoder.ts";
 import { Encoder } from "./encoder.ts";
+import { LAYOUT } from "./format.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -13,14 +15,8 @@ export interface Encoded {
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;
-	/**
-	 * A fresh object each time.
-	 *
-	 * @param goesOn whether it will most likely be encoded again next, with something added
-	 */
-	decode(encoded: Encoded, goesOn?: boolean): unknown;
-	/** Bytes that are part of every encoded plain object that has this text under this key. */
-	encodeText?(key: string, text: string): Uint8Array;
+	/** A fresh object each time. `willBeExtended`: it will most likely be encoded again next, with something added. */
+	decode(encoded: Encoded, willBeExtended?: boolean): unknown;
 }
 
 export interface CodecOptions {
@@ -45,20 +41,28 @@ export class DeltaCodec implements Codec {
 		return { type: undefined, bytes: this.#encoder.encode(value) };
 	}
 
-	decode({ bytes }: Encoded, goesOn = false): unknown {
-		const ends: number[] | undefined = goesOn ? [] : undefined;
+	decode({ bytes }: Encoded, willBeExtended = false): unknown {
+		if (!willBeExtended || bytes[0] !== LAYOUT.array) return this.#decoder.decode(bytes);
+		const ends: number[] = [];
 		const value = this.#decoder.decode(bytes, ends);
-		// Whoever reads a conversation goes on with it, as a rule: all of it is encoded again, at several steps.
-		this.#encoder.expect(value);
-		if (ends !== undefined && Array.isArray(value) && ends.length === value.length)
-			this.#encoder.noteRead(value, bytes, ends);
+		this.#encoder.expect(value, bytes, ends);
 		return value;
 	}
+}
 
-	encodeText(key: string, text: string): Uint8Array {
-		// What comes first tells the layout of the whole.
-		return this.#encoder.encode({ [key]: text }).subarray(1);
-	}
+const rowEncoder = new Encoder(undefined, false, true);
+const rowDecoder = new Decoder();
+
+/** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */
+export function packPlain(fields: readonly unknown[]): Uint8Array {
+	return rowEncoder.encode(fields);
+}
+
+/** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */
+export function unpackPlain(bytes: Uint8Array): unknown[] {
+	const value = rowDecoder.decode(bytes);
+	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
+	return value;
 }
 
 /** The built-in codec in the shape of LangGraph's own serializers, for code that asks a saver for its `serde`. */

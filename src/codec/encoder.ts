@@ -1,487 +1,302 @@
-import {
-	hasToJson,
-	isBinary,
-	isBuffer,
-	isBuiltIn,
-	isOddBuiltIn,
-	isPlain,
-	isUnstorable,
-	nameOf,
-	unboxed,
-} from "./built-ins.ts";
-import { utf16Bytes } from "./byte-writer.ts";
+import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { hasToJson, isBinary, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
-import { ElementMemos } from "./element-memos.ts";
-import {
-	describeInstance,
-	type Fields,
-	givenTo,
-	isLangGraphs,
-	isSetLater,
-	messageTypeOf,
-	standInFor,
-} from "./instances.ts";
-import { Recorder } from "./memo.ts";
-import { MetObjects } from "./met-objects.ts";
-import { ReadMembers } from "./read-members.ts";
-import { RunWriter } from "./run-writer.ts";
-import { Trail } from "./trail.ts";
+import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
+import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
+import { ListMemos } from "./list-memos.ts";
+import { pack } from "./messagepack.ts";
 import { explain, Refusal } from "./unserializable.ts";
-import { DEEPEST, EXT_BIGINT, EXT_DATE, EXT_REF, LAYOUT, SINGLE, TAG, TYPED_ARRAYS } from "./wire.ts";
 
-/** So many elements are taken to be new, or not to be, when the first of them is. */
-const MET_TOGETHER = 16;
+const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
 
-/** Longer lists that were read are not noted at once: most are read for their own sake, and should not wait for it. */
-const MOST_NOTED = 512;
-
-/** Properties of fewer bytes are quicker to encode than to remember. */
-const WORTH_MEMO = 256;
+/** msgpackr's reader takes a byte order mark at the beginning of a long string away. */
+const BYTE_ORDER_MARK = 0xfeff;
 
 /**
  * Turns values into bytes, in the format that FORMAT.md describes.
  *
- * The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
+ * A walk before msgpackr gives it the value itself where it keeps all of it, and a copy of the path to each spot where it does
+ * not. The same value always gives the same bytes, whatever was encoded before: deltas and comparisons rely on it.
  */
-export class Encoder extends RunWriter {
-	/** Objects seen in this value. */
-	readonly #seen = new MetObjects();
-	/** The numbers that the decoder will give them, if the value is known to have references. */
+export class Encoder {
+	readonly #classes: ClassRegistry;
+	readonly #isStrict: boolean;
+	readonly #ignoresSharing: boolean;
+	readonly #memos: ListMemos;
+	#isBusy = false;
+	/** Objects of this value. */
+	#seen: Set<object> | undefined;
+	/** Objects of elements that are not walked, since their bytes are known. */
+	#known: ReadonlySet<object> | undefined;
+	/** The numbers that the decoder will give to objects, if the value is known to have references. */
 	#numbers: Map<object, number> | undefined;
 	#count = 0;
 	#depth = 0;
 	#hasRefs = false;
-	readonly #memos = new ElementMemos();
-	#usesMemos = true;
-	readonly #trail = new Trail();
-	/** Notes what the bytes of the member being written depend on. */
-	#recorder: Recorder | undefined;
-	readonly #classes: ClassRegistry;
-	readonly #isStrict: boolean;
 
-	/** @param isStrict refuses what would not come back as it was: instances of unknown classes, functions, symbols */
-	constructor(classes = new ClassRegistry(), isStrict = false) {
-		super();
+	/**
+	 * @param isStrict refuses what would not come back as it was: instances of unknown classes, functions, symbols
+	 * @param ignoresSharing writes an object that occurs twice as two, for rows, whose parts are nobody's objects
+	 */
+	constructor(classes = new ClassRegistry(), isStrict = false, ignoresSharing = false) {
 		this.#classes = classes;
 		this.#isStrict = isStrict;
+		this.#ignoresSharing = ignoresSharing;
+		this.#memos = new ListMemos(classes);
 	}
 
-	/** The bytes of one value, which may be shared with others. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
+	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
-		// A toJSON that itself stores something would otherwise write into the middle of our buffer.
-		if (this.isBusy) return new Encoder(this.#classes, this.#isStrict).encode(value);
-		return this.encodeSimple(value) ?? this.#trail.find(value) ?? this.#encodeAny(value);
-	}
-
-	#encodeAny(value: unknown): Uint8Array {
-		this.isBusy = true;
-		this.at = 0;
+		// A toJSON that itself stores something would otherwise get between the objects of this value.
+		if (this.#isBusy) return new Encoder(this.#classes, this.#isStrict, this.#ignoresSharing).encode(value);
+		this.#isBusy = true;
 		try {
-			const isFromMemory = this.#writeRoot(value);
-			const bytes = this.takeBytes();
-			if (isFromMemory) this.#memos.end(bytes, this.continued);
-			this.#trail.end(value, bytes);
-			return bytes;
+			return this.#encodeLonger(value) ?? this.#encodeWhole(value);
 		} catch (error) {
 			throw explain(error, value);
 		} finally {
-			this.isBusy = false;
-			this.#usesMemos = true;
-			this.#numbers = undefined;
-			this.#seen.clear();
-			this.#trail.abandon();
-			this.endRuns();
-			this.dropLargeBuffer();
+			this.#isBusy = false;
+			// Lets go of objects that may be large.
+			this.#start();
 		}
 	}
 
-	/** A list that was read, and may be encoded more than once: what its elements hold is noted the first time. */
-	expect(value: unknown): void {
-		if (!Array.isArray(value) || value.length <= MET_TOGETHER) return;
-		for (let i = 0; i < value.length; i += MET_TOGETHER) {
-			// Four billion holes take no more bytes than one.
-			if (!(i in value)) return;
-			this.#memos.meet(value[i]);
-		}
+	/** A list that was read from these bytes and will be encoded next, with something added. */
+	expect(list: unknown, bytes: Uint8Array, ends: number[]): void {
+		this.#memos.keepRead(list, bytes, ends);
 	}
 
-	/**
-	 * Notes at once what the elements of a list hold.
-	 *
-	 * @param bytes those that it was read from
-	 * @param ends where each element ends there
-	 */
-	noteRead(value: readonly unknown[], bytes: Uint8Array, ends: readonly number[]): void {
-		if (value.length <= MET_TOGETHER || value.length > MOST_NOTED) return;
-		const members = new ReadMembers(bytes, this.#classes);
-		for (let i = 0; i < value.length; i++) {
-			const member = value[i];
-			if (typeof member === "object" && member !== null) members.add(member, ends[i - 1] ?? 1, ends[i] as number);
-		}
-		this.#memos.keepRead(members);
+	/** A list whose first elements may have known bytes; `undefined` for any other value. */
+	#encodeLonger(value: unknown): Uint8Array | undefined {
+		const found = this.#memos.find(value);
+		if (found === undefined) return undefined;
+		const { list, memo, count } = found;
+		this.#start(memo.objects);
+		const tail: unknown[] = [];
+		for (let i = count; i < list.length && !this.#hasRefs; i++) tail.push(this.#walk(list[i]));
+		// References count all objects of the list, and holes all elements, so that all must be walked.
+		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(list, memo, count, pack(tail, LAYOUT.array));
+		this.#memos.forget(list);
+		return undefined;
 	}
 
-	/**
-	 * Few values have references, so that their objects are numbered only in a second go. Answers whether there was no
-	 * need for one.
-	 */
-	#writeRoot(value: unknown): boolean {
-		this.#memos.begin();
-		this.#trail.begin();
-		this.#writeTop(value);
-		const isSound = !this.#memos.wereUsed || this.#memos.check(this.#seen.toSet());
-		if (isSound && !this.#hasRefs) return true;
-		this.#usesMemos = false;
-		this.#trail.abandon();
-		this.#numbers = new Map();
-		this.#writeTop(value);
-		return false;
-	}
-
-	/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
-	#writeTop(value: unknown): void {
+	/** Few values have references, so that their objects are numbered only in a second walk. */
+	#encodeWhole(value: unknown): Uint8Array {
+		const stored = isUnstorable(value) && !this.#isStrict ? undefined : value;
 		this.#start();
-		let layout: number = LAYOUT.value;
-		if (Array.isArray(value) && !isSparse(value) && !this.#isSpecialArray(value)) {
-			layout = LAYOUT.array;
-			this.#meet(value);
-			this.#writeElementsOfTop(value);
-		} else if (isPlain(value) && !hasToJson(value)) {
-			layout = LAYOUT.object;
-			this.#meet(value as object);
-			for (const key of Object.keys(value as object)) {
-				const member = (value as Record<string, unknown>)[key];
-				this.#trail.entry(key, member);
-				if (isUnstorable(member) && !this.#isStrict) continue;
-				this.writeRun();
-				this.#writeKey(key);
-				const start = this.at;
-				this.#writeMember(member, this.#usesMemos && this.#memos.hasMet(member));
-				if (this.#usesMemos && this.at - start >= WORTH_MEMO) this.#memos.meet(member);
-			}
-			this.#trail.endObject();
-		} else this.#write(isUnstorable(value) && !this.#isStrict ? undefined : value);
-		this.writeRun();
-		// An older value has the same, and keeps it: one with references is written again.
-		if (!this.isInOlder) this.bytes[0] = this.#hasRefs ? layout | LAYOUT.refs : layout;
+		const plain = this.#walk(stored);
+		if (!this.#hasRefs) return pack(plain, layoutOf(plain));
+		this.#start();
+		this.#numbers = new Map();
+		return pack(this.#walk(stored), layoutOf(plain) | LAYOUT.refs);
 	}
 
-	#start(): void {
-		this.endRuns();
-		this.reserve(16);
-		this.at = 1;
+	/** @param known if elements of the top are walked one by one: objects of others */
+	#start(known?: ReadonlySet<object>): void {
+		this.#seen = undefined;
+		this.#known = known;
+		this.#numbers = undefined;
 		this.#count = 0;
-		this.#depth = 0;
+		this.#depth = known === undefined ? -1 : 0;
 		this.#hasRefs = false;
-		this.#seen.clear();
 	}
 
-	/** Lists grow at their end: if one element was there before, those after it most likely were as well. */
-	#writeElementsOfTop(value: unknown[]): void {
-		let isKnown = false;
-		this.#trail.array(value.length);
-		for (let i = 0; i < value.length; i++) {
-			const element = value[i];
-			this.#trail.element(element);
-			// A short list is quicker to encode than to remember.
-			if (i % MET_TOGETHER === 0 && value.length > MET_TOGETHER) isKnown = this.#usesMemos && this.#memos.meet(element);
-			this.#writeMember(element, isKnown);
-		}
-	}
-
-	/**
-	 * Writes an element or property of the top, from memory if it is as it was when it was written before.
-	 *
-	 * @param isKnown whether it was there before, so that it is worth while to remember it
-	 */
-	#writeMember(value: unknown, isKnown: boolean): void {
-		if (!this.#usesMemos || typeof value !== "object" || value === null) {
-			this.writeRun();
-			return this.#write(value);
-		}
-		const memo = this.#memos.find(value);
-		if (memo !== undefined) {
-			this.#trail.abandon();
-			return this.addToRun(memo);
-		}
-		this.writeRun();
-		if (!isKnown || !this.#memos.canRecord(value)) return this.#write(value);
-		const start = this.at;
-		const recorder = new Recorder();
-		this.#recorder = recorder;
-		try {
-			this.#write(value);
-		} finally {
-			this.#recorder = undefined;
-		}
-		this.#memos.keep(value, recorder, start, this.at - start);
-	}
-
-	#write(value: unknown): void {
+	/** What msgpackr is to write for a value: the value itself if it keeps all of it. */
+	#walk(value: unknown): unknown {
 		switch (typeof value) {
 			case "string":
-				return this.#writeString(value);
+				return isKept(value) ? value : [undefined, TAG.text, utf16Bytes(value)];
 			case "number":
-				return this.writeNumber(value);
-			case "boolean":
-				return this.writeByte(value ? 0xc3 : 0xc2);
-			case "bigint":
-				return this.#writeBigInt(value);
-			case "undefined":
-				return this.writeSingle(SINGLE.undefined);
+				if (value === 0) return Object.is(value, -0) ? [undefined, TAG.negativeZero] : value;
+				return Number.isNaN(value) ? [undefined, TAG.nan] : value;
 			case "object":
-				return value === null ? this.writeByte(0xc0) : this.#writeObject(value);
-			default:
-				// Functions and symbols, where JSON would write null.
+				return value === null ? value : this.#walkObject(value);
+			case "function":
+			case "symbol":
+				// Where JSON would write null.
 				if (this.#isStrict) throw new Refusal(value);
-				return this.writeByte(0xc0);
+				return null;
+			default:
+				return value;
 		}
 	}
 
-	#writeObject(value: object): void {
+	#walkObject(value: object): unknown {
 		const number = this.#count;
-		if (!this.#meet(value)) return this.#writeRef(value);
+		if (!this.#markSeen(value)) return this.#walkReference(value);
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
-		if (Array.isArray(value) && !this.#isSpecialArray(value)) this.#writeArray(value);
-		else if (isPlain(value) && !hasToJson(value)) {
-			this.#recorder?.visit(value);
-			this.#writeMap(value as Record<string, unknown>);
-		} else this.#writeInstance(value, number);
+		const prototype = Object.getPrototypeOf(value);
+		let walked: unknown;
+		if (isPlain(prototype) && !hasToJson(value)) walked = this.#walkProperties(value as Fields, false);
+		else if (prototype === Array.prototype) walked = this.#walkArray(value as unknown[]);
+		else if (prototype === Uint8Array.prototype && !this.#classes.has(value)) walked = value;
+		else if (Array.isArray(value) && !this.#isStrict && !this.#classes.has(value)) walked = this.#walkArray(value);
+		else walked = this.#walkInstance(value, number);
 		this.#depth--;
-	}
-
-	/** Whether a class of its own decides what becomes of it. */
-	#isSpecialArray(value: unknown[]): boolean {
-		if (Object.getPrototypeOf(value) === Array.prototype) return false;
-		return this.#isStrict || this.#classes.has(value);
-	}
-
-	#writeArray(value: unknown[]): void {
-		if (isSparse(value)) return this.#writeSparse(value);
-		this.#recorder?.visit(value);
-		this.#trail.array(value.length);
-		this.writeArrayHeader(value.length);
-		for (let i = 0; i < value.length; i++) {
-			const element = value[i];
-			this.#trail.element(element);
-			this.#write(element);
-		}
-	}
-
-	#writeMap(value: Record<string, unknown>): void {
-		const start = this.#startMap();
-		let count = 0;
-		// The loop over an object itself is the one that engines are quickest at.
-		for (const key in value)
-			if (Object.hasOwn(value, key)) {
-				const member = value[key];
-				this.#trail.entry(key, member);
-				count += this.#writeEntry(key, member);
-			}
-		this.#trail.endObject();
-		this.#endMap(start, count);
-	}
-
-	/** Answers how many entries it wrote: none for what JSON would leave out. */
-	#writeEntry(key: string, value: unknown): number {
-		if (isUnstorable(value) && !this.#isStrict) return 0;
-		this.#writeKey(key);
-		this.#write(value);
-		return 1;
-	}
-
-	/** Leaves a byte for the header, which is written once the number of entries is known: most maps are small. */
-	#startMap(): number {
-		this.reserve(1);
-		return this.at++;
-	}
-
-	#endMap(start: number, count: number): void {
-		if (count < 16) this.bytes[start] = 0x80 | count;
-		else this.#insertMapHeader(start, count);
-	}
-
-	#insertMapHeader(start: number, count: number): void {
-		const end = this.at;
-		const size = count < 0x10000 ? 3 : 5;
-		this.reserve(size);
-		this.bytes.copyWithin(start + size, start + 1, end);
-		this.at = start;
-		this.writeMapHeader(count);
-		this.at = end + size - 1;
-	}
-
-	#writeSparse(value: unknown[]): void {
-		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
-		this.#trail.abandon();
-		const keys = Object.keys(value);
-		// No array is longer; something that says it is would not be read again.
-		if (!(value.length < 2 ** 32)) throw new Error(`it has a length of ${value.length}`);
-		// Indexes come first, in order; other properties of an array are not stored.
-		const end = keys.findIndex((key) => !(Number(key) < value.length));
-		const indexes = (end < 0 ? keys : keys.slice(0, end)).map(Number);
-		this.writeTag(TAG.sparse, 1 + indexes.length * 2);
-		this.writeNumber(value.length);
-		for (const index of indexes) {
-			this.writeNumber(index);
-			this.#write(value[index]);
-		}
-	}
-
-	/** Anything with a prototype of its own: what the wire has a tag for, else what JSON would make of it. */
-	#writeInstance(value: object, number: number): void {
-		this.#trail.abandon();
-		const registered = this.#classes.describe(value);
-		const message = registered === undefined ? messageTypeOf(value) : undefined;
-		if (message !== undefined) return this.#writeMessage(message, value as Fields);
-		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
-		if (registered !== undefined) return this.#writeFields(TAG.registered, [registered.name, registered.data]);
-		const described = describeInstance(value);
-		if (described !== undefined) return this.#writeFields(described.tag, described.fields);
-		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
-		if (value instanceof Uint8Array && !isBuffer(value)) return this.writeBin(value);
-		if (value instanceof Date) return this.#writeDate(value);
-		if (value instanceof Map) return this.#writeFields(TAG.map, [...value].flat());
-		if (value instanceof Set) return this.#writeFields(TAG.set, [...value]);
-		if (isBinary(value)) return this.#writeBinary(value);
-		if (value instanceof RegExp) return this.#writeFields(TAG.regexp, [value.source, value.flags, value.lastIndex]);
-		if (value instanceof URL) return this.#writeFields(TAG.url, [value.href]);
-		if (value instanceof Error) return this.#writeError(value);
-		this.#writeForeign(value, number);
+		return walked;
 	}
 
 	/** Gives an object the next number; false if it has one. */
-	#meet(value: object): boolean {
-		if (!this.#seen.add(value)) return false;
+	#markSeen(value: object): boolean {
+		if (this.#ignoresSharing) return true;
+		this.#seen ??= new Set();
+		const { size } = this.#seen;
+		if (this.#known?.has(value) || this.#seen.add(value).size === size) return false;
 		this.#numbers?.set(value, this.#count);
 		this.#count++;
 		return true;
 	}
 
-	/** A class the wire has no tag for is stored as the plain object JSON would make of it. */
-	#writeForeign(value: object, number: number): void {
+	#walkReference(value: object): unknown {
+		this.#hasRefs = true;
+		return [undefined, TAG.reference, this.#numbers?.get(value)];
+	}
+
+	#walkArray(value: unknown[]): unknown[] {
+		if (isSparse(value)) return this.#walkSparse(value);
+		let copy: unknown[] | undefined = value.length > 0 && value[0] === undefined ? [undefined, TAG.array] : undefined;
+		for (let i = 0; i < value.length; i++) {
+			const element = value[i];
+			const walked = this.#walk(element);
+			if (walked !== element && copy === undefined) {
+				copy = [];
+				for (let j = 0; j < i; j++) copy.push(value[j]);
+			}
+			copy?.push(walked);
+		}
+		return copy ?? value;
+	}
+
+	#walkSparse(value: unknown[]): unknown[] {
+		// No array is longer; something that says it is would not be read again.
+		if (!(value.length < 2 ** 32)) throw new Error(`it has a length of ${value.length}`);
+		const parts: unknown[] = [undefined, TAG.sparse, value.length];
+		for (const key of Object.keys(value)) {
+			const index = Number(key);
+			// Indexes come first, in order; other properties of an array are not stored.
+			if (!(index < value.length)) break;
+			parts.push(index, this.#walk(value[index]));
+		}
+		return parts;
+	}
+
+	/** @param mustCopy whether msgpackr would see more in the object than its properties */
+	#walkProperties(value: Fields, mustCopy: boolean): unknown {
+		const keys = Object.keys(value);
+		for (let i = 0; i < keys.length; i++)
+			if (keys[i] === "__proto__" || !isKept(keys[i] as string))
+				return this.#walkPairs([undefined, TAG.object], Object.entries(value).flat());
+		let copy: Fields | undefined = mustCopy ? {} : undefined;
+		for (let i = 0; i < keys.length; i++) {
+			const key = keys[i] as string;
+			const member = value[key];
+			const walked = this.#walk(member);
+			if (copy === undefined) {
+				if (walked === member) continue;
+				copy = {};
+				for (let j = 0; j < i; j++) copy[keys[j] as string] = value[keys[j] as string];
+			}
+			if (!isUnstorable(member)) copy[key] = walked;
+		}
+		return copy ?? value;
+	}
+
+	/** Adds `key, value, key, value...`, without values that JSON would leave out, and with numbers for keys that have one. */
+	#walkPairs(parts: unknown[], list: readonly unknown[], numbers?: ReadonlyMap<unknown, number>): unknown[] {
+		for (let i = 0; i < list.length; i += 2) {
+			if (isUnstorable(list[i + 1]) && !this.#isStrict) continue;
+			parts.push(numbers?.get(list[i]) ?? this.#walk(list[i]), this.#walk(list[i + 1]));
+		}
+		return parts;
+	}
+
+	/** Anything with a prototype of its own: a tagged value if it has a tag, else what JSON would make of it. */
+	#walkInstance(value: object, number: number): unknown {
+		const registered = this.#classes.describe(value);
+		if (registered !== undefined) return this.#tag(TAG.registered, [registered.name, registered.data]);
+		const kind = kindOf(value);
+		if (kind !== null)
+			return this.#walkPairs([undefined, TAG.langchain + kind.number], argumentsOf(kind, value as Fields), NUMBER_OF);
+		if (isDeltaSnapshot(value)) return this.#tag(TAG.deltaSnapshot, [value.value]);
+		const json = toLoadableJson(value);
+		if (json !== undefined) return this.#tag(TAG.loadable, [json]);
+		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
+		if (isBinary(value)) return this.#walkBinary(value);
+		if (value instanceof Date) return this.#tag(TAG.date, [value.getTime()]);
+		if (value instanceof Map) return this.#tag(TAG.map, [...value].flat());
+		if (value instanceof Set) return this.#tag(TAG.set, [...value]);
+		if (value instanceof RegExp) return this.#tag(TAG.regexp, [value.source, value.flags, value.lastIndex]);
+		if (value instanceof URL) return this.#tag(TAG.url, [value.href]);
+		if (value instanceof Error) return this.#walkError(value);
+		return this.#walkForeign(value, number);
+	}
+
+	#tag(tag: number, fields: readonly unknown[]): unknown[] {
+		const parts: unknown[] = [undefined, tag];
+		for (const field of fields) parts.push(this.#walk(field));
+		return parts;
+	}
+
+	#walkBinary(value: ArrayBufferView | ArrayBuffer): unknown {
+		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, [new Uint8Array(value)]);
+		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+		if (typeof Buffer !== "undefined" && Buffer.isBuffer(value)) return this.#tag(TAG.nodeBuffer, [bytes]);
+		// Not the value itself: an array of bytes may be of another realm, or of a class that extends ours.
+		if (nameOf(value) === "Uint8Array") return bytes;
+		return this.#tag(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value)), bytes]);
+	}
+
+	/** Properties that can be seen follow as entries; what every error hides has a place of its own. */
+	#walkError(error: Error): unknown[] {
+		const hasCause = isHidden(error, "cause");
+		const hasErrors = error instanceof AggregateError && isHidden(error, "errors");
+		const type = Object.getPrototypeOf(error).constructor?.name;
+		const fields = [(hasCause ? 1 : 0) | (hasErrors ? 2 : 0), type, error.name, error.message, stackOf(error)];
+		if (hasCause) fields.push(error.cause);
+		if (hasErrors) fields.push(error.errors);
+		return this.#walkPairs(this.#tag(TAG.error, fields), Object.entries(error).flat());
+	}
+
+	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
+	#walkForeign(value: object, number: number): unknown {
 		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
 		const stand = unboxed(standInFor(value));
-		if (stand === value) return this.#writeMap(value as Record<string, unknown>);
+		if (stand === value) return this.#walkProperties(value as Fields, true);
 		this.#count = number;
 		// A new object takes the number of the one it stands for; anything else has none to give away.
-		if (typeof stand !== "object" || stand === null || this.#seen.toSet().has(stand)) {
-			this.#seen.delete(value);
-			return this.#write(stand);
+		if (typeof stand !== "object" || stand === null || this.#seen?.has(stand) || this.#known?.has(stand)) {
+			this.#seen?.delete(value);
+			return isUnstorable(stand) && !this.#isStrict ? null : this.#walk(stand);
 		}
-		this.#writeStandIn(stand);
-	}
-
-	/** As JSON does it, an object is asked only once what should be stored in its place. */
-	#writeStandIn(stand: object): void {
-		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && !isKnown(stand);
-		if (!isForeign || this.#classes.has(stand)) return this.#write(stand);
-		this.#meet(stand);
-		this.#writeMap(stand as Record<string, unknown>);
-	}
-
-	/** What can be seen of an error goes as an object; what every error hides has a place of its own. */
-	#writeError(error: Error): void {
-		const own: Record<string, unknown> = {};
-		for (const key of Object.keys(error)) defineKey(own, key, (error as never)[key]);
-		const type = Object.getPrototypeOf(error).constructor?.name;
-		const fields: unknown[] = [type, error.name, error.message, stackOf(error), own];
-		const hasErrors = error instanceof AggregateError && isHidden(error, "errors");
-		if (isHidden(error, "cause")) fields.push(error.cause);
-		else if (hasErrors) fields.push(undefined);
-		if (hasErrors) fields.push(error.errors);
-		this.#writeFields(TAG.error, fields);
-	}
-
-	#writeBinary(value: ArrayBufferView | ArrayBuffer): void {
-		if (value instanceof ArrayBuffer) return this.#writeFields(TAG.buffer, [new Uint8Array(value)]);
-		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-		if (isBuffer(value)) return this.#writeFields(TAG.nodeBuffer, [bytes]);
-		// An array of bytes from another realm has the right name, but is not an instance of our class.
-		if (nameOf(value) === "Uint8Array") return this.writeBin(bytes);
-		this.#writeFields(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value) as never), bytes]);
-	}
-
-	/** What a message was built from, as it is now: constructor arguments, and fields set since. */
-	#writeMessage(type: number, message: Fields): void {
-		const given = givenTo(message);
-		this.#recorder?.visit(message);
-		this.#recorder?.visit(given);
-		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
-		this.writeTag(TAG.langchain, 2);
-		this.writeNumber(type);
-		// To whoever reads it, the arguments are an object of their own.
-		this.#count++;
-		const start = this.#startMap();
-		let count = 0;
-		// An argument called `__proto__` is of no use to a message, and would not be an argument when it is read.
-		for (const key in given)
-			if (Object.hasOwn(given, key) && key !== "__proto__")
-				count += this.#writeEntry(key, key in message ? message[key] : given[key]);
-		for (const key in message) if (isSetLater(key, message, given)) count += this.#writeEntry(key, message[key]);
-		this.#endMap(start, count);
-		this.#depth--;
-	}
-
-	#writeFields(tag: number, fields: readonly unknown[]): void {
-		this.writeTag(tag, fields.length);
-		for (const field of fields) this.#write(field);
-	}
-
-	#writeDate(value: Date): void {
-		this.reserve(10);
-		this.bytes[this.at++] = 0xd7;
-		this.bytes[this.at++] = EXT_DATE;
-		this.writeFloat(value.getTime());
-	}
-
-	#writeBigInt(value: bigint): void {
-		const digits = (value < 0n ? -value : value).toString(16);
-		const hex = digits.length % 2 === 0 ? digits : `0${digits}`;
-		const length = 1 + hex.length / 2;
-		this.#extHeader(EXT_BIGINT, length);
-		this.reserve(length);
-		this.bytes[this.at++] = value < 0n ? 1 : 0;
-		for (let i = 0; i < hex.length; i += 2) this.bytes[this.at++] = Number.parseInt(hex.slice(i, i + 2), 16);
-	}
-
-	#writeKey(key: string): void {
-		if (!this.writeKey(key)) this.#writeString(key);
-	}
-
-	#writeString(value: string): void {
-		if (!this.writeText(value)) this.#writeFields(TAG.utf16, [utf16Bytes(value)]);
-	}
-
-	#writeRef(value: object): void {
-		this.#hasRefs = true;
-		this.#trail.abandon();
-		// The number depends on what comes before.
-		if (this.#recorder !== undefined) this.#recorder.isWhole = false;
-		this.reserve(6);
-		this.bytes[this.at++] = 0xd6;
-		this.bytes[this.at++] = EXT_REF;
-		this.view.setUint32(this.at, this.#numbers?.get(value) ?? 0);
-		this.at += 4;
-	}
-
-	#extHeader(type: number, length: number): void {
-		this.reserve(6);
-		if (length < 0x100) {
-			this.bytes[this.at++] = 0xc7;
-			this.bytes[this.at++] = length;
-		} else {
-			this.bytes[this.at++] = 0xc9;
-			this.view.setUint32(this.at, length);
-			this.at += 4;
-		}
-		this.bytes[this.at++] = type;
+		// As JSON does it, an object is asked only once what should be stored in its place.
+		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && !isDeltaSnapshot(stand);
+		if (!isForeign || this.#classes.has(stand) || kindOf(stand) !== null || toLoadableJson(stand) !== undefined)
+			return this.#walk(stand);
+		this.#markSeen(stand);
+		return this.#walkProperties(stand as Fields, true);
 	}
 }
 
-/** Whether it is an instance of a class that has a place in the format. */
-function isKnown(value: object): boolean {
-	return messageTypeOf(value) !== undefined || describeInstance(value) !== undefined;
+/** Arrays and plain objects are laid out open-ended at the top, so that an append changes nothing before it. */
+function layoutOf(plain: unknown): number {
+	if (typeof plain !== "object" || plain === null || plain instanceof Uint8Array) return LAYOUT.value;
+	if (!Array.isArray(plain)) return LAYOUT.object;
+	return plain.length > 0 && plain[0] === undefined ? LAYOUT.value : LAYOUT.array;
+}
+
+/** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
+function isSparse(value: readonly unknown[]): boolean {
+	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
+	return false;
+}
+
+/** Whether a string comes back from msgpackr as it was. */
+function isKept(text: string): boolean {
+	return text.isWellFormed() && text.charCodeAt(0) !== BYTE_ORDER_MARK;
+}
+
+function utf16Bytes(text: string): Uint8Array {
+	return new Uint8Array(Uint16Array.from({ length: text.length }, (_, i) => text.charCodeAt(i)).buffer);
 }
 
 /** A stack is put into words when it is first looked at, by code that the application can replace. */
@@ -493,18 +308,7 @@ function stackOf(error: Error): unknown {
 	}
 }
 
-/** Sets a key that may be called `__proto__`. */
-function defineKey(target: object, key: string, value: unknown): void {
-	Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-}
-
 /** True if it is the object's own, but not to be found among its keys. */
 function isHidden(value: object, key: string): boolean {
 	return Object.getOwnPropertyDescriptor(value, key)?.enumerable === false;
-}
-
-/** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
-function isSparse(value: unknown[]): boolean {
-	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
-	return false;
 }

@@ -1,19 +1,8 @@
-import { CheckpointError } from "../errors.ts";
-import { makeDeltaSnapshot, makeInstance } from "./instances.ts";
-import { LANGCHAIN_CLASSES } from "./wire.ts";
-
-type Fields = Record<string, unknown>;
-
-/** Constructor arguments of messages that LangChain spells the same in JSON; it turns all others into camelCase. */
-const KEPT: ReadonlySet<string> = new Set([
-	"additional_kwargs",
-	"response_metadata",
-	"tool_calls",
-	"invalid_tool_calls",
-	"tool_call_chunks",
-	"tool_call_id",
-	"usage_metadata",
-]);
+import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { CheckpointError, quote } from "../errors.ts";
+import { define } from "./built-ins.ts";
+import { ARGUMENTS } from "./format.ts";
+import { type Fields, makeInstance } from "./instances.ts";
 
 /**
  * Reads what the serializer of LangGraph's own savers wrote: the bytes and the type that it gave them.
@@ -29,21 +18,17 @@ const KEPT: ReadonlySet<string> = new Set([
  */
 export function decodeOfficial(type: string, data: Uint8Array | string): unknown {
 	if (type === "bytes") return typeof data === "string" ? new TextEncoder().encode(data) : new Uint8Array(data);
-	if (type !== "json")
-		throw new CheckpointError(
-			"CORRUPT",
-			`LangGraph's serializer has no type ${JSON.stringify(type)}, only "json" and "bytes".`,
-		);
+	if (type !== "json") throw unreadable(`it has no type ${quote(type)}, only "json" and "bytes"`);
 	const text = typeof data === "string" ? data : new TextDecoder().decode(data);
 	try {
 		return revive(JSON.parse(text));
 	} catch (cause) {
-		throw new CheckpointError(
-			"CORRUPT",
-			`A value of LangGraph's serializer can't be read: ${(cause as Error).message}.`,
-			{ cause },
-		);
+		throw unreadable((cause as Error).message, { cause });
 	}
+}
+
+function unreadable(reason: string, options?: ErrorOptions): CheckpointError {
+	return new CheckpointError("CORRUPT", `A value of LangGraph's serializer can't be read: ${reason}.`, options);
 }
 
 function revive(value: unknown): unknown {
@@ -53,8 +38,7 @@ function revive(value: unknown): unknown {
 	// LangChain wraps data that looks like a record of its own, so that it is left alone.
 	if (escaped !== undefined && Object.keys(value).length === 1) return escaped;
 	const fields: Fields = {};
-	for (const [key, item] of Object.entries(value))
-		Object.defineProperty(fields, key, { value: revive(item), writable: true, enumerable: true, configurable: true });
+	for (const [key, item] of Object.entries(value)) define(fields, key, revive(item), true);
 	if (fields.lc === 2) return reviveRecord(fields);
 	if (fields.lc === 1 && fields.type === "constructor") return reviveLangChain(fields) ?? fields;
 	return fields;
@@ -64,7 +48,7 @@ function revive(value: unknown): unknown {
 function reviveRecord(record: Fields): unknown {
 	const { type, id, args } = record;
 	if (type === "undefined") return undefined;
-	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return makeDeltaSnapshot(record.value);
+	if (type === "delta_snapshot" && Object.hasOwn(record, "value")) return new DeltaSnapshot(record.value);
 	if (type !== "constructor" || !Array.isArray(id) || id.length !== 1 || !Array.isArray(args)) return record;
 	const [first, second] = args as unknown[];
 	if (id[0] === "Set" && Array.isArray(first)) return new Set(first);
@@ -80,8 +64,9 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 	if (!Array.isArray(id) || id[0] !== "langchain_core" || typeof kwargs !== "object" || kwargs === null)
 		return undefined;
 	const fields: Fields = {};
-	for (const [key, value] of Object.entries(kwargs)) fields[KEPT.has(key) ? key : toCamelCase(key)] = value;
-	return makeInstance(LANGCHAIN_CLASSES.indexOf(id.at(-1)), fields);
+	// LangChain spells most arguments of messages the same in JSON, and turns all others into snake case.
+	for (const [key, value] of Object.entries(kwargs)) fields[ARGUMENTS.includes(key) ? key : toCamelCase(key)] = value;
+	return makeInstance(id.at(-1), fields);
 }
 
 function toCamelCase(key: string): string {

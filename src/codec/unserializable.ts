@@ -1,5 +1,5 @@
-import { CheckpointError } from "../errors.ts";
-import { findPath } from "./find-path.ts";
+import { CheckpointError, quote } from "../errors.ts";
+import { isUnstorable } from "./built-ins.ts";
 
 /** A value that has no bytes. */
 export class UnserializableError extends CheckpointError {
@@ -26,17 +26,40 @@ export class Refusal extends Error {
 	}
 }
 
-/** What a value is refused with, by what went wrong while it was encoded. */
+/** The error that a value is refused with, by the one that was thrown while it was encoded. */
 export function explain(error: unknown, root: unknown): unknown {
 	if (error instanceof CheckpointError) return error;
 	const path = error instanceof Refusal ? (findPath(root, error.value) ?? "") : "";
-	return new UnserializableError("the value", path, reasonOf(error), { cause: error });
+	let reason = error instanceof Error ? error.message : "something in it threw a value that is no error";
+	// A class that makes new objects without end when it is asked for its JSON.
+	if (error instanceof RangeError && reason.includes("call stack")) reason = "it is nested too deeply";
+	return new UnserializableError("the value", path, reason, { cause: error });
 }
 
-function reasonOf(error: unknown): string {
-	if (!(error instanceof Error)) return "what it is made of threw something";
-	// A class that makes new objects without end when it is asked for its JSON.
-	return error instanceof RangeError && error.message.includes("call stack")
-		? "it is nested too deeply"
-		: error.message;
+/** The shortest way from a value to an object, function or symbol inside: `[3].metadata.fn`. */
+function findPath(root: unknown, wanted: unknown): string | undefined {
+	const paths = new Map<unknown, string>([[root, ""]]);
+	// Members that are added on the way are visited too, in their turn.
+	for (const [value, path] of paths) {
+		if (value === wanted) return path;
+		for (const [step, member] of membersOf(value)) if (!paths.has(member)) paths.set(member, path + step);
+	}
+	return undefined;
+}
+
+function membersOf(value: unknown): [step: string, member: unknown][] {
+	if (typeof value !== "object" || value === null) return [];
+	const members: [string, unknown][] = [];
+	if (value instanceof Map)
+		for (const [i, [key, item]] of [...value].entries())
+			members.push([`.keys()[${i}]`, key], [`[${quote(key)}]`, item]);
+	if (value instanceof Set) for (const [i, item] of [...value].entries()) members.push([`[${i}]`, item]);
+	for (const key of Object.keys(value)) members.push([stepTo(value, key), (value as Record<string, unknown>)[key]]);
+	if (value instanceof Error) members.push([".cause", value.cause], [".errors", (value as AggregateError).errors]);
+	return members.filter(([, member]) => typeof member === "object" || isUnstorable(member));
+}
+
+function stepTo(value: object, key: string): string {
+	if (Array.isArray(value)) return `[${key}]`;
+	return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

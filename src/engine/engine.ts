@@ -1,22 +1,19 @@
+import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
-import { Budget, Lru } from "../lru.ts";
-import type { CheckpointKey, FoundCheckpoint, ScanQuery, Storage } from "../storage/storage.ts";
+import { Lru } from "../lru.ts";
+import type { CheckpointKey, FoundCheckpoint, Scan, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
-import { LinkCache } from "./delta-channels/links.ts";
+import { LinkCache, type ThreadLinks } from "./delta-channels/links.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
-import { cacheKey, unpackRow } from "./rows.ts";
+import { unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
 
 /** What a parsed row takes besides its bytes, about. */
 const VIEW_BYTES = 1500;
-/** What it takes to remember something of a namespace, about. */
-const NAMESPACE_BYTES = 250;
-/** Rows of the largest page of a scan. */
-export const LARGEST_PAGE = 64;
 /** Rows of a page where all are wanted: a backend may have to sort them for each page. */
-export const ROWS_AT_ONCE = 1024;
+const ROWS_AT_ONCE = 1024;
 /**
  * How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. So often in a
  * row it is no coincidence.
@@ -25,6 +22,8 @@ export const MOST_ATTEMPTS = 20;
 
 /** A checkpoint row, parsed, and the stamp of its thread when it was read. */
 export interface View {
+	readonly id: string;
+	readonly parentId: string | undefined;
 	readonly head: Head;
 	readonly stamp: number;
 }
@@ -38,24 +37,22 @@ export interface WrittenBlob {
 	readonly stamp: number;
 }
 
-/** The checkpoint that was put last in a thread, with what it weighs. */
-interface NewestView {
-	readonly ns: string;
-	readonly id: string;
-	readonly view: View;
+/** The checkpoint of a namespace that was read or put last, with what was written at it; none if the namespace was empty. */
+interface LastSeen {
+	readonly view: View | undefined;
+	readonly written: readonly WrittenBlob[];
 	readonly weight: number;
 }
 
-/** Something known of a checkpoint in this thread and namespace. */
-interface Placed<T> {
-	readonly threadId: string;
-	readonly ns: string;
-	readonly content: T;
-}
-
 const NOTHING_WRITTEN: readonly WrittenBlob[] = [];
+const NO_BLOBS: ReadonlyMap<number, Blob> = new Map();
 
-/** What all operations on checkpoints share: where rows are, how values are encoded, and what was seen last. */
+/**
+ * What all operations on checkpoints share: where rows are, how values are encoded, and the cache.
+ *
+ * The cache holds, in one budget of bytes, the last checkpoint of each namespace, the values of blobs, and the links of
+ * delta histories. The next put builds on all three, and needs to read nothing if they are there.
+ */
 export class Engine {
 	readonly storage: Storage;
 	readonly blobs: Blobs;
@@ -63,202 +60,170 @@ export class Engine {
 	readonly links: LinkCache;
 	/** Of the calls that store what one task wrote. */
 	readonly taskTurns = new Turns();
-	/** By checkpoint id alone, which hardly ever is that of two checkpoints: then the one seen last is known. */
-	readonly #views: Lru<string, Placed<View>>;
-	/** By thread: with each put another takes its place, which is quicker than to take one id out and put another in. */
-	readonly #newest: Lru<string, NewestView>;
-	readonly #written: Lru<string, Placed<readonly WrittenBlob[]>>;
-	/** Id of the checkpoint that was read or put last in a namespace, where knowing it saves the storage work. */
-	readonly #lastSeen: Lru<string, string>;
-	/** Namespaces in which nothing was found, so that a first put need not look again. */
-	readonly #empty: Lru<string, true>;
+	/** Values of blobs by their number, links by thread, and what was seen last by namespace. */
+	readonly #cache: Lru<number | string, unknown>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
 		this.storage = storage;
 		this.codec = codec;
-		const budget = new Budget(cacheBytes);
-		this.blobs = new Blobs(storage, budget);
-		this.links = new LinkCache(budget);
-		this.#views = new Lru(budget);
-		this.#newest = new Lru(budget);
-		this.#written = new Lru(budget);
-		this.#lastSeen = new Lru(budget);
-		this.#empty = new Lru(budget);
+		this.#cache = new Lru(cacheBytes);
+		this.blobs = new Blobs(storage, this.#cache as Lru<number, Blob>);
+		this.links = new LinkCache(this.#cache as Lru<string, ThreadLinks>);
 	}
 
-	/** An error names the channel whose value it was. */
-	encode(channel: string, value: unknown): Encoded | Promise<Encoded> {
-		try {
-			const encoded = this.codec.encode(value);
-			return encoded instanceof Promise ? explainLater(channel, encoded) : encoded;
-		} catch (cause) {
-			throw unserializable(channel, cause);
-		}
+	/** Encodes values. All of them are looked at before this returns; a promise only delays the bytes. */
+	encodeAll(values: readonly (readonly [channel: string, value: unknown])[]): Promise<Encoded[]> | Encoded[] {
+		return settle(
+			values,
+			([, value]) => this.codec.encode(value),
+			([channel], cause) => unserializable(channel, cause),
+		);
 	}
 
 	/**
-	 * The value in a cell. An error names what could not be read.
+	 * The values in some cells. An error names what could not be read.
 	 *
-	 * @param goesOn see {@link Codec.decode}
+	 * @param willBeExtended see {@link Codec.decode}
 	 */
-	decodeCell(
+	decodeAll(
 		key: CheckpointKey,
-		channel: string,
-		cell: Cell,
+		cells: readonly (readonly [channel: string, cell: Cell])[],
 		blobs: ReadonlyMap<number, Blob>,
-		goesOn = false,
-	): unknown {
-		const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
-		if (encoded === undefined) throw unreadable(key, channel, `blob ${cell as number} is missing.`);
-		try {
-			const value = this.codec.decode(encoded, goesOn);
-			if (!(value instanceof Promise)) return value;
-			return value.catch((cause) => {
-				throw unreadable(key, channel, cause.message, cause);
-			});
-		} catch (cause) {
-			throw unreadable(key, channel, (cause as Error).message, cause);
-		}
+		willBeExtended = false,
+	): Promise<unknown[]> | unknown[] {
+		return settle(
+			cells,
+			([, cell]) => {
+				const encoded = typeof cell === "number" ? blobs.get(cell) : cell;
+				if (encoded === undefined) throw new Error(`blob ${cell as number} is missing.`);
+				return this.codec.decode(encoded, willBeExtended);
+			},
+			([channel], cause) => unreadable(key, channel, (cause as Error).message, cause),
+		);
 	}
 
-	/** The pages of a scan, small ones first: whoever wants one row should not pay for many. */
-	async *scanPages(
-		{ threadId, ns, before, labels, contains }: Omit<ScanQuery, "after" | "limit">,
-		firstPage = LARGEST_PAGE,
-	): AsyncGenerator<FoundCheckpoint[]> {
-		let after: FoundCheckpoint | undefined;
-		// A page of all threads costs their number, whatever its own size.
-		const most = threadId === undefined ? ROWS_AT_ONCE : LARGEST_PAGE;
-		for (let size = firstPage; ; size = Math.min(size * 4, most)) {
-			const page = await this.storage.scan({ threadId, ns, before, labels, contains, after, limit: size });
-			yield page;
-			if (page.length < size) return;
-			after = page.at(-1);
-		}
+	async decodeMetadata(key: CheckpointKey, { metadata }: Head): Promise<CheckpointMetadata> {
+		const [decoded] = await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS);
+		return decoded as CheckpointMetadata;
 	}
 
 	/** Every row of a thread or namespace, in the order of a scan. */
-	async *scanAll({ threadId, ns }: Pick<ScanQuery, "threadId" | "ns">): AsyncGenerator<FoundCheckpoint> {
+	async *scanAll({ threadId, ns }: Pick<Scan, "threadId" | "ns">): AsyncGenerator<FoundCheckpoint> {
 		for (let after: FoundCheckpoint | undefined; ; ) {
-			const page = await this.storage.scan({ threadId, ns, after, limit: ROWS_AT_ONCE });
-			yield* page;
-			if (page.length < ROWS_AT_ONCE) return;
-			after = page.at(-1);
+			const { checkpoints } = await this.storage.read({ threadId, ns, after, limit: ROWS_AT_ONCE }, "rows");
+			yield* checkpoints;
+			if (checkpoints.length < ROWS_AT_ONCE) return;
+			after = checkpoints.at(-1);
 		}
 	}
 
-	/** The checkpoint as this process saw it last. */
+	/** A checkpoint, if it is the last one that was seen of its namespace. */
 	peekView(key: CheckpointKey): View | undefined {
-		return this.#peekNewest(key)?.view ?? at(this.#views.peek(key.id), key.threadId, key.ns);
-	}
-
-	#peekNewest({ threadId, ns, id }: CheckpointKey): NewestView | undefined {
-		const newest = this.#newest.peek(threadId);
-		return newest !== undefined && newest.id === id && newest.ns === ns ? newest : undefined;
+		const view = this.#lastSeen(key)?.view;
+		return view?.id === key.id ? view : undefined;
 	}
 
 	async loadView(key: CheckpointKey): Promise<View | undefined> {
-		const row = await this.storage.getCheckpoint(key);
-		return row && { head: unpackRow(row), stamp: row.stamp };
+		const [row] = (await this.storage.read([key], "rows")).checkpoints;
+		return row && viewOf(row);
 	}
 
 	/**
-	 * Keeps a checkpoint that was read.
+	 * Keeps a checkpoint that was read or put.
 	 *
 	 * @param bytes size of the row that the view was parsed from
 	 */
-	keepView(key: CheckpointKey, view: View, bytes: number): void {
-		const { threadId, ns, id } = key;
-		const weight = bytes + VIEW_BYTES;
-		if (this.#peekNewest(key) !== undefined) this.#newest.replace(threadId, { ns, id, view, weight }, weight);
-		else this.#views.set(id, { threadId, ns, content: view }, weight);
-		this.#noteSeen(key);
+	rememberView(key: CheckpointKey, view: View, bytes: number): void {
+		const known = this.#lastSeen(key);
+		// What was written at it stays known.
+		const written = known?.view?.id === view.id ? known.written : NOTHING_WRITTEN;
+		this.#keep(key, view, written, bytes + VIEW_BYTES);
 	}
 
-	/** Keeps a checkpoint that was put. The next one most likely builds on it, and not on its parent. */
-	keepNewest(key: CheckpointKey, parentId: string | undefined, view: View, bytes: number): void {
-		const { threadId, ns, id } = key;
-		const weight = bytes + VIEW_BYTES;
-		const before = this.#newest.peek(threadId);
-		if (before !== undefined && (before.id !== parentId || before.ns !== ns))
-			this.#views.set(before.id, { threadId, ns: before.ns, content: before.view }, before.weight);
-		this.#newest.replace(threadId, { ns, id, view, weight }, weight);
-		if (parentId !== undefined && at(this.#views.peek(parentId), threadId, ns) !== undefined)
-			this.#views.delete(parentId);
-		this.#noteSeen(key);
+	/** Keeps that a namespace had no checkpoint, so that a first put need not look again. */
+	rememberEmpty(threadId: string, ns: string): void {
+		this.#keep({ threadId, ns }, undefined, NOTHING_WRITTEN, VIEW_BYTES);
 	}
 
-	/** To be called before a checkpoint is kept that was put in the place of another. */
-	forgetView(key: CheckpointKey): void {
-		if (this.#peekNewest(key) !== undefined) this.#newest.delete(key.threadId);
-		if (at(this.#views.peek(key.id), key.threadId, key.ns) !== undefined) this.#views.delete(key.id);
+	isKnownEmpty(key: CheckpointKey): boolean {
+		const known = this.#lastSeen(key);
+		return known !== undefined && known.view === undefined;
 	}
 
-	#noteSeen({ threadId, ns, id }: CheckpointKey): void {
-		if (this.storage.read !== undefined) this.#lastSeen.set(cacheKey({ threadId, ns, id: "" }), id, NAMESPACE_BYTES);
-	}
-
-	/** Keeps what was written at a checkpoint: the next one may hold the very same. */
-	keepWritten(key: CheckpointKey, blobs: readonly (MadeBlob & { readonly channel: string })[], stamp: number): void {
-		if (blobs.length === 0) return;
-		const { threadId, ns, id } = key;
+	/** Keeps what was written at the last checkpoint: the next one may hold the very same. */
+	rememberWritten(
+		key: CheckpointKey,
+		blobs: readonly (MadeBlob & { readonly channel: string })[],
+		stamp: number,
+	): void {
+		const known = this.#lastSeen(key);
+		if (blobs.length === 0 || known?.view?.id !== key.id) return;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob, stamp }));
-		const content = [...this.writtenAt(threadId, ns, id), ...added];
-		const bytes = content.reduce((sum, { blob }) => sum + weightOf(blob), 0);
-		this.#written.set(id, { threadId, ns, content }, bytes);
+		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
+		this.#keep(key, known.view, [...known.written, ...added], weight);
 	}
 
-	writtenAt(threadId: string, ns: string, id: string): readonly WrittenBlob[] {
-		return at(this.#written.peek(id), threadId, ns) ?? NOTHING_WRITTEN;
+	/** Blobs of pending writes at a checkpoint that were stored while the thread had this stamp, so that they are there. */
+	writtenAt(key: CheckpointKey, stamp: number): readonly WrittenBlob[] {
+		const known = this.#lastSeen(key);
+		return known?.view?.id === key.id ? known.written.filter((one) => one.stamp === stamp) : NOTHING_WRITTEN;
 	}
 
-	forgetWritten({ threadId, ns, id }: CheckpointKey): void {
-		if (this.writtenAt(threadId, ns, id).length > 0) this.#written.delete(id);
-	}
-
-	/** Blobs whose values are at hand and that a checkpoint, or the one seen last of its namespace, names. */
-	knownBlobs(threadId: string, ns: string, id: string | undefined): number[] {
-		const seen = id ?? this.#lastSeen.get(cacheKey({ threadId, ns, id: "" }));
-		const view = seen === undefined ? undefined : this.peekView({ threadId, ns, id: seen });
+	/** Blobs that the last checkpoint of a namespace names and whose values are cached. */
+	knownBlobs(threadId: string, ns: string): number[] {
+		const view = this.#lastSeen({ threadId, ns })?.view;
 		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
-	}
-
-	/** A namespace was looked at and had no checkpoint. */
-	sawNothing(threadId: string, ns: string): void {
-		this.#empty.set(cacheKey({ threadId, ns, id: "" }), true, NAMESPACE_BYTES);
-	}
-
-	/** Whether a namespace had no checkpoint when it was looked at last. True once: the answer is for a first put. */
-	takeNothing({ threadId, ns }: CheckpointKey): boolean {
-		const place = cacheKey({ threadId, ns, id: "" });
-		const wasEmpty = this.#empty.get(place) === true;
-		this.#empty.delete(place);
-		return wasEmpty;
 	}
 
 	/** Forgets everything that was read. */
 	clearCaches(): void {
-		this.#views.clear();
-		this.#newest.clear();
-		this.#written.clear();
-		this.links.clear();
-		this.#lastSeen.clear();
-		this.#empty.clear();
-		this.blobs.clear();
+		this.#cache.clear();
+	}
+
+	#lastSeen(place: Namespace): LastSeen | undefined {
+		return this.#cache.get(namespaceKey(place)) as LastSeen | undefined;
+	}
+
+	#keep(place: Namespace, view: View | undefined, written: readonly WrittenBlob[], weight: number): void {
+		this.#cache.set(namespaceKey(place), { view, written, weight } satisfies LastSeen, weight);
 	}
 }
 
-function at<T>(placed: Placed<T> | undefined, threadId: string, ns: string): T | undefined {
-	return placed?.threadId === threadId && placed.ns === ns ? placed.content : undefined;
+type Namespace = Omit<CheckpointKey, "id">;
+
+/** Unique for a namespace: the length keeps the parts apart. */
+function namespaceKey({ threadId, ns }: Namespace): string {
+	return `${threadId.length}:${threadId}${ns}`;
 }
 
-function explainLater(channel: string, encoded: Promise<Encoded>): Promise<Encoded> {
-	const explained = encoded.catch((cause) => {
-		throw unserializable(channel, cause);
+export function viewOf(row: FoundCheckpoint): View {
+	return { id: row.id, parentId: row.parentId, head: unpackRow(row), stamp: row.stamp };
+}
+
+/**
+ * Applies a codec that may or may not need time, which is the one place where that makes a difference.
+ *
+ * @param explain the error to throw instead of the codec's
+ */
+function settle<T, R>(
+	items: readonly T[],
+	apply: (item: T) => R | Promise<R>,
+	explain: (item: T, cause: unknown) => Error,
+): Promise<R[]> | R[] {
+	let mustWait = false;
+	const results = items.map((item) => {
+		try {
+			const result = apply(item);
+			if (!(result instanceof Promise)) return result;
+			mustWait = true;
+			return result.catch((cause) => {
+				throw explain(item, cause);
+			});
+		} catch (cause) {
+			throw explain(item, cause);
+		}
 	});
-	// Another value may fail first, and then nobody waits for this one: Node would end the process.
-	explained.catch(() => {});
-	return explained;
+	return mustWait ? Promise.all(results) : (results as R[]);
 }
 
 /** The error for a value that can't be stored. */

@@ -1,11 +1,5 @@
-import type { Encoded } from "../codec/codec.ts";
-import { Decoder } from "../codec/decoder.ts";
-import { Encoder } from "../codec/encoder.ts";
+import { type Encoded, packPlain, unpackPlain } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import { HeadWriter } from "./head-writer.ts";
-
-/** Bytes up to this length are part of the object that holds them, so that a copy is quicker than another view of them. */
-const SHORT_BYTES = 64;
 
 /** Where a value is: in a blob, or right here. */
 export type Cell = number | Encoded;
@@ -37,28 +31,75 @@ export interface Head {
 	readonly manifest: ReadonlyMap<string, Cell>;
 }
 
-const encoder = new Encoder();
-const decoder = new Decoder();
-const writer = new HeadWriter(encoder);
-
-/** What a checkpoint row holds, see {@link HeadWriter}. */
-export function packHead(head: Head): Uint8Array {
-	return writer.write(head);
+/**
+ * What a checkpoint row holds: `[v, ts, names, versions, seen, metadata cell, origin, channel, cell, channel, cell...]`. Channels
+ * and nodes are numbers of names. Versions are those of the first names; seen is `[node, [channel, version...], node...]`.
+ */
+export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: Head): Uint8Array {
+	const names = Object.keys(versions);
+	const table = new Map<string, number>();
+	for (let i = 0; i < names.length; i++) table.set(names[i] as string, i);
+	const numberOf = (name: string): number => {
+		const number = table.get(name) ?? names.push(name) - 1;
+		table.set(name, number);
+		return number;
+	};
+	const nodes: unknown[] = [];
+	for (const node of Object.keys(seen)) {
+		const channels = seen[node] as Versions;
+		const list: unknown[] = [];
+		for (const channel of Object.keys(channels)) list.push(numberOf(channel), channels[channel]);
+		nodes.push(numberOf(node), list);
+	}
+	const fields = [v, packTime(ts), names, Object.values(versions), nodes, packCell(metadata), packOrigin(origin)];
+	for (const [channel, cell] of manifest) fields.push(numberOf(channel), packCell(cell));
+	return packPlain(fields);
 }
 
 export function unpackHead(bytes: Uint8Array): Head {
-	const [v, ts, versions, seen, metadata, made, ...rest] = unpackList(bytes);
+	const [v, ts, names, versions, nodes, metadata, made, ...rest] = unpackPlain(bytes);
+	if (!Array.isArray(names) || !Array.isArray(versions) || !Array.isArray(nodes)) throw corrupt("lacks its versions");
+	const nameOf = (number: unknown): string => {
+		const name = names[number as number];
+		if (typeof name !== "string") throw corrupt("has a channel without a name");
+		return name;
+	};
+	const toVersions = (list: unknown[]): Versions => {
+		const found: Versions = {};
+		for (let i = 0; i < list.length; i += 2) setOwn<string | number>(found, nameOf(list[i]), list[i + 1] as number);
+		return found;
+	};
+	const current: Versions = {};
+	for (let i = 0; i < versions.length; i++) setOwn<string | number>(current, nameOf(i), versions[i]);
+	const seen: Record<string, Versions> = {};
+	for (let i = 0; i < nodes.length; i += 2) setOwn(seen, nameOf(nodes[i]), toVersions(nodes[i + 1] ?? []));
 	const manifest = new Map<string, Cell>();
-	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
+	for (let i = 0; i < rest.length; i += 2) manifest.set(nameOf(rest[i]), unpackCell(rest[i + 1]));
 	return {
 		v: v as number,
 		ts: typeof ts === "number" ? new Date(ts).toISOString() : (ts as string),
-		versions: versions as Head["versions"],
-		seen: seen as Head["seen"],
+		versions: current,
+		seen,
 		metadata: unpackCell(metadata) as Encoded,
 		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
 		manifest,
 	};
+}
+
+function corrupt(reason: string): CheckpointError {
+	return new CheckpointError("CORRUPT", `A stored checkpoint ${reason}.`);
+}
+
+/** Milliseconds in place of the text that LangGraph makes of them. */
+function packTime(ts: string): string | number {
+	const time = Date.parse(ts);
+	return !Number.isNaN(time) && new Date(time).toISOString() === ts ? time : ts;
+}
+
+function packOrigin(origin: Origin | undefined): unknown {
+	if (origin === undefined) return null;
+	const { actor, absorbed, copyOf, resumedAt, again } = origin;
+	return [actor, absorbed, copyOf ?? null, resumedAt ?? null, ...again];
 }
 
 function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[]): Origin {
@@ -74,13 +115,10 @@ function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[])
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
-	// A database may have given a Buffer, and two channels the same bytes: the codec would tell both from others.
-	const bytes = cell.bytes.length <= SHORT_BYTES ? new Uint8Array(cell.bytes) : viewOf(cell.bytes);
+	const { buffer, byteOffset, length } = cell.bytes;
+	// A database may have given a Buffer, which the codec would tell from other bytes.
+	const bytes = new Uint8Array(buffer, byteOffset, length);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
-}
-
-function viewOf({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
-	return new Uint8Array(buffer, byteOffset, length);
 }
 
 export function unpackCell(packed: unknown): Cell {
@@ -88,17 +126,7 @@ export function unpackCell(packed: unknown): Cell {
 	if (packed instanceof Uint8Array) return { type: undefined, bytes: packed };
 	if (Array.isArray(packed) && typeof packed[0] === "string" && packed[1] instanceof Uint8Array)
 		return { type: packed[0], bytes: packed[1] };
-	throw new CheckpointError("CORRUPT", "A stored checkpoint names a value in a way that is not known.");
-}
-
-export function packList(fields: readonly unknown[]): Uint8Array {
-	return encoder.encode(fields);
-}
-
-export function unpackList(bytes: Uint8Array): unknown[] {
-	const value = decoder.decode(bytes);
-	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
-	return value;
+	throw corrupt("names a value in a way that is not known");
 }
 
 /** The blobs that a manifest names. */

@@ -1,37 +1,33 @@
-import type { Codec } from "../codec/codec.ts";
 import type { Labels } from "../storage/storage.ts";
 import { setOwn } from "./head.ts";
 
 /** Longer text is not worth a place in a column of its own. */
 const LONGEST = 256;
 
+/** What a checkpoint can be found by, besides its key. */
+export interface SplitLabels {
+	readonly source: string | undefined;
+	readonly step: number | undefined;
+	readonly labels: Labels;
+}
+
 /**
  * The part of metadata, or of a filter for it, that a backend can compare: plain values at the top level. Whatever
  * matches a filter has all labels of the filter; what else the filter asks for is checked on the values themselves.
  */
-export function labelsOf(metadata: unknown): Labels {
-	if (typeof metadata !== "object" || metadata === null) return {};
+export function splitLabels(metadata: unknown): SplitLabels {
 	const labels: Record<string, Labels[string]> = {};
+	let source: string | undefined;
+	let step: number | undefined;
+	if (typeof metadata !== "object" || metadata === null) return { source, step, labels };
 	for (const key of Object.keys(metadata)) {
 		const value = (metadata as Record<string, unknown>)[key];
 		const plain = value instanceof Date ? value.toJSON() : value;
-		if (isText(key) && isLabel(plain)) setOwn(labels, key, plain);
+		if (key === "source" && typeof plain === "string" && isText(plain)) source = plain;
+		else if (key === "step" && Number.isSafeInteger(plain)) step = (plain as number) + 0;
+		else if (isText(key) && isLabel(plain)) setOwn(labels, key, plain);
 	}
-	return labels;
-}
-
-/** What `toJSON` makes of a Date, which is stored in another way and yet is the same for a filter. */
-const LIKE_A_DATE = /^(?:\d{4}|[+-]\d{6})-\d\d-\d\dT/;
-
-/** The bytes of labels that are text, as metadata that has them has them too. */
-export function piecesOf(labels: Labels, codec: Codec): Uint8Array[] {
-	const pieces: Uint8Array[] = [];
-	for (const [key, value] of Object.entries(labels)) {
-		if (typeof value !== "string" || LIKE_A_DATE.test(value)) continue;
-		const bytes = codec.encodeText?.(key, value);
-		if (bytes !== undefined) pieces.push(bytes);
-	}
-	return pieces;
+	return { source, step, labels };
 }
 
 function isLabel(value: unknown): value is Labels[string] {

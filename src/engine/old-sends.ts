@@ -1,36 +1,21 @@
 import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-checkpoint";
-import type { CheckpointKey, ListedCheckpoint } from "../storage/storage.ts";
+import type { ListedCheckpoint } from "../storage/storage.ts";
 import { unpackHistory } from "./delta-channels/raw-history.ts";
 import type { Engine } from "./engine.ts";
 import type { Cell } from "./head.ts";
-import { cacheKey, groupWrites, writeCell } from "./rows.ts";
+import { groupWrites, writeCell } from "./rows.ts";
 
 /**
- * The packets sent by checkpoints of formats before 4, which LangGraph kept as writes of the parent. Where the parent
- * is gone they were recorded as the history of a delta channel is.
+ * The packets sent by a checkpoint of a format before 4, which LangGraph kept as writes of the parent. Where the parent
+ * is gone they were recorded as the history of a delta channel is. `undefined` if there never was a parent.
  */
-export async function readOldSends(engine: Engine, rows: readonly ListedCheckpoint[]): Promise<Map<string, Cell[]>> {
-	const sends = new Map<string, Cell[]>();
-	if (rows.length === 0) return sends;
-	const recorded = (await engine.storage.getDeltaBases(rows)).filter(({ channel }) => channel === TASKS);
-	for (const row of recorded)
-		sends.set(
-			cacheKey(row),
-			unpackHistory(row.data).writes.map(({ cell }) => cell),
-		);
-	const parents = new Map<string, CheckpointKey>();
-	const open = rows.filter((row) => row.parentId !== undefined && !sends.has(cacheKey(row)));
-	for (const row of open) parents.set(parentKey(row), { ...row, id: row.parentId as string });
-	const writes = groupWrites(await engine.storage.getWrites([...parents.values()]));
-	for (const row of open) {
-		const found = (writes.get(parentKey(row)) ?? []).filter(({ channel }) => channel === TASKS);
-		sends.set(cacheKey(row), found.map(writeCell));
-	}
-	return sends;
-}
-
-function parentKey(row: ListedCheckpoint): string {
-	return cacheKey({ ...row, id: row.parentId as string });
+export async function readOldSends(engine: Engine, row: ListedCheckpoint): Promise<Cell[] | undefined> {
+	const { deltaBases, writes } = await engine.storage.readPath(row, 2);
+	const recorded = deltaBases.find(({ id, channel }) => id === row.id && channel === TASKS);
+	if (recorded !== undefined) return unpackHistory(recorded.data).writes.map(({ cell }) => cell);
+	if (row.parentId === undefined) return undefined;
+	const [ofParent = []] = groupWrites(writes.filter(({ id }) => id !== row.id)).values();
+	return ofParent.filter(({ channel }) => channel === TASKS).map(writeCell);
 }
 
 /** Puts packets where LangGraph looks for them since format 4. */

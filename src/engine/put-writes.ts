@@ -1,10 +1,9 @@
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
-import { type MadeBlob, rowsOf } from "./blobs/blobs.ts";
+import type { MadeBlob } from "./blobs/blobs.ts";
 import type { Engine } from "./engine.ts";
 import { cacheKey } from "./rows.ts";
-import { settle } from "./settle.ts";
 
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
 const INLINE_WRITE_BYTES = 512;
@@ -12,6 +11,8 @@ const INLINE_WRITE_BYTES = 512;
 const SHARED_WRITE_BYTES = 96;
 /** A write this many times smaller than its channel's value is not another value of it, but something to add. */
 const FRACTION = 4;
+
+const NO_BYTES = new Uint8Array(0);
 
 export interface PutWritesInput {
 	readonly key: CheckpointKey;
@@ -33,10 +34,10 @@ interface Placement {
 /** Stores what a task wrote, all of it or nothing. */
 export async function putWrites(engine: Engine, input: PutWritesInput): Promise<void> {
 	const channels = input.writes.map(([channel]) => channel);
-	const pending = settle(input.writes.map(([channel, value]) => engine.encode(channel, value)));
+	const encoding = engine.encodeAll(input.writes);
 	// What a task stores in several calls, none of which waits for the other, counts in the order of these calls.
 	await engine.taskTurns.take(`${cacheKey(input.key)} ${input.taskId}`, async () =>
-		store(engine, input, channels, pending instanceof Promise ? await pending : pending),
+		store(engine, input, channels, await encoding),
 	);
 }
 
@@ -49,59 +50,57 @@ async function store(
 	const { key } = input;
 	const { threadId, ns, id } = key;
 	for (const mayBuild of [true, false]) {
-		const placing = place(engine, input, channels, values, mayBuild);
-		const { rows, blobs, stamp } = placing instanceof Promise ? await placing : placing;
-		const nextId = engine.blobs.nextId();
-		const fresh = typeof nextId === "number" ? nextId : await nextId;
-		const now = Date.now();
-		const stored = await engine.storage.put({ threadId, stamp, fresh, now, blobs: rowsOf(blobs), writes: rows });
+		const { rows, blobs, stamp } = await place(engine, input, channels, values, mayBuild);
+		const stored = await engine.storage.put({
+			threadId,
+			stamp,
+			fresh: await engine.blobs.nextId(),
+			now: Date.now(),
+			checkpoint: undefined,
+			labels: undefined,
+			onlyOnHead: undefined,
+			blobs: blobs.map(({ row }) => row),
+			writes: rows,
+			deltaBases: [],
+		});
 		engine.links.change(threadId, ns, [id], engine.peekView(key) === undefined ? id : undefined);
 		if (stored === undefined) continue;
-		engine.keepWritten(key, blobs, stored.stamp);
+		engine.rememberWritten(key, blobs, stored.stamp);
 		return;
 	}
 }
 
-/** Short values stand in the rows themselves, and nothing has to be waited for. */
-function place(
+/** @param mayBuild whether values may be patches on blobs of the checkpoint */
+async function place(
 	engine: Engine,
 	{ key, runId, actor, taskId, taskPath }: PutWritesInput,
 	channels: readonly string[],
 	values: readonly Encoded[],
 	mayBuild: boolean,
-): Placement | Promise<Placement> {
-	const { threadId, ns, id } = key;
+): Promise<Placement> {
 	const placed: Placement = { rows: [], blobs: [], stamp: undefined };
-	const larger: number[] = [];
+	const { threadId, ns, id } = key;
 	const manifest = engine.peekView(key)?.head.manifest;
 	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
+	/** Two special writes of one kind have the same index: the last one counts where it replaces, else the first. */
+	const rows = new Map<number, NewWrite>();
 	for (let i = 0; i < channels.length; i++) {
 		const channel = channels[i] as string;
 		const special = specialIndex(channel);
 		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
-		const { type, bytes: value } = values[i] as Encoded;
+		const idx = special ?? i;
+		if (conflict === "drop" && rows.has(idx)) continue;
+		const encoded = values[i] as Encoded;
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
 		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
-		if (value.length > most && special === undefined) larger.push(i);
-		const idx = special ?? i;
-		placed.rows.push({ threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, value });
+		const isLarge = encoded.bytes.length > most && special === undefined;
+		const blob = isLarge ? await placeValue(engine, mayBuild ? key : undefined, channel, encoded, placed) : undefined;
+		const value = blob === undefined ? encoded.bytes : NO_BYTES;
+		const type = blob === undefined ? encoded.type : undefined;
+		// Named one by one: V8 takes many times as long to add properties to a spread object.
+		rows.set(idx, { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, blob, value });
 	}
-	return larger.length === 0 ? placed : placeLarger(engine, mayBuild ? key : undefined, larger, placed);
-}
-
-/** Moves the values of these writes to blobs. */
-async function placeLarger(
-	engine: Engine,
-	key: CheckpointKey | undefined,
-	larger: readonly number[],
-	placed: Placement,
-): Promise<Placement> {
-	for (const i of larger) {
-		const row = placed.rows[i] as NewWrite;
-		const encoded = { type: row.type, bytes: row.value as Uint8Array };
-		const value = await placeValue(engine, key, row.channel, encoded, placed);
-		placed.rows[i] = { ...row, type: undefined, value };
-	}
+	placed.rows.push(...rows.values());
 	return placed;
 }
 

@@ -1,16 +1,15 @@
 import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { CheckpointError } from "../errors.ts";
-import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
-import { type MadeBlob, rowsOf } from "./blobs/blobs.ts";
+import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
+import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
-import { findOrigin, hasRebuildable } from "./delta-channels/origin.ts";
+import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
 import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
-import { labelsOf } from "./labels.ts";
+import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
-import { settle } from "./settle.ts";
 
 /** New values up to this size stand in the checkpoint row itself: a blob row would cost more than it saves. */
 const INLINE_VALUE_BYTES = 512;
@@ -19,6 +18,8 @@ const EARLY_VALUE_BYTES = 2048;
 const EARLY_STEPS = 12;
 /** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
 const REPEATED_VALUE_BYTES = 64;
+
+const NO_BYTES = new Uint8Array(0);
 
 export interface PutInput {
 	readonly key: CheckpointKey;
@@ -36,13 +37,12 @@ export interface PutInput {
 	readonly onlyOnHead?: boolean | undefined;
 }
 
-/** A channel of a put before its place is decided. */
+/** A channel of a put before its place is decided: encoded, or taken over from the parent. */
 interface Draft {
 	readonly channel: string;
 	readonly version: string | number | undefined;
 	/** Maybe new, or without a version at all: stored whatever else is known. */
 	readonly isNew: boolean;
-	/** The parent's value, taken over unseen. */
 	readonly carried: Cell | undefined;
 	readonly encoded: Encoded | undefined;
 }
@@ -55,66 +55,64 @@ interface Placement {
 	stamp: number | undefined;
 }
 
-const NO_WRITES: readonly NewWrite[] = [];
-
 /** Stores a checkpoint, of each channel only what changed. */
 export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const { key, parentId, runId, checkpoint, metadata } = input;
-	const { threadId, ns, id } = key;
-	const baseKey = parentId === undefined ? key : { threadId, ns, id: parentId };
+	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
 	let base = engine.peekView(baseKey);
-	// Everything is read before the first await: the caller may change its objects as soon as we return.
-	const source = textOf(metadata?.source);
-	const step = integerOf(metadata?.step);
-	const readsAtOnce = engine.storage.read !== undefined;
-	const labels = readsAtOnce ? labelsOf(metadata) : undefined;
+	// Everything is read before the first await: the caller may change its objects as soon as this returns.
+	const { source, step, labels } = splitLabels(metadata);
 	const { versions, seen } = copyVersions(checkpoint);
 	const { v, ts } = checkpoint;
-	const pending = settle(draft(engine, input, base));
-	const mayRebuild = hasRebuildable(versions, checkpoint.channel_values, base?.head);
-	const pendingMetadata = engine.encode("metadata", metadata);
-	let drafts = pending instanceof Promise ? await pending : pending;
-	const encodedMetadata = pendingMetadata instanceof Promise ? await pendingMetadata : pendingMetadata;
-	const isFirst = parentId === undefined && engine.takeNothing(key);
-	if (!isFirst) base ??= await loadBase(engine, baseKey, key);
-	const isAgain = parentId === id;
-	const mostInline = step !== undefined && step < EARLY_STEPS ? EARLY_VALUE_BYTES : INLINE_VALUE_BYTES;
-	const itsParent = isAgain ? undefined : parentId;
+	const hasDelta = hasDeltaChannel(versions, checkpoint.channel_values);
+	const encoding = encode(engine, input, planChannels(input, base));
+	let { drafts, encodedMetadata } = await encoding;
+	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
+	const isOverwrite = parentId === key.id;
+	// A checkpoint that is put again has no other parent than before.
+	const keepsParent = isOverwrite || parentId === undefined;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		const placing = place(engine, input, drafts, base, mostInline);
-		const placed = placing instanceof Promise ? await placing : placing;
+		// Named one by one: V8 takes many times as long to add properties to a spread object.
+		const row: CheckpointRow = {
+			threadId: key.threadId,
+			ns: key.ns,
+			id: key.id,
+			parentId: keepsParent ? base?.parentId : parentId,
+			runId,
+			source,
+			step,
+			blobs: [],
+			head: NO_BYTES,
+		};
+		const placed = await place(engine, input, drafts, base, step);
 		const { manifest } = placed;
-		const row = { threadId, ns, id, parentId: itsParent, runId, source, step };
-		const made = { versions, seen, manifest };
-		const origin = mayRebuild ? await findOrigin(engine, input, row, made, base?.head) : undefined;
+		const mayRebuild = hasDelta || base?.head.origin !== undefined;
+		const origin = mayRebuild
+			? await findOrigin(engine, input, row, { versions, seen, manifest }, base?.head)
+			: undefined;
 		const head: Head = { v, ts, versions, seen, metadata: encodedMetadata, origin, manifest };
 		const packed = packHead(head);
-		const nextId = engine.blobs.nextId();
-		const fresh = typeof nextId === "number" ? nextId : await nextId;
 		const stored = await engine.storage.put({
-			threadId,
-			stamp: placed.stamp ?? (isAgain ? base?.stamp : undefined),
-			fresh,
+			threadId: key.threadId,
+			stamp: placed.stamp ?? (keepsParent ? base?.stamp : undefined),
+			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
-			checkpoint: { threadId, ns, id, parentId: itsParent, runId, source, step, head: packed },
-			onlyOnHead: input.onlyOnHead,
-			namedBlobs: readsAtOnce ? namedBlobs(head) : undefined,
+			checkpoint: { ...row, blobs: namedBlobs(head), head: packed },
 			labels,
-			blobs: rowsOf(placed.blobs),
-			writes: NO_WRITES,
-			deltaBases: isAgain && base !== undefined ? keepLost(key, base.head, placed) : undefined,
+			onlyOnHead: input.onlyOnHead,
+			blobs: placed.blobs.map(({ row }) => row),
+			writes: [],
+			deltaBases: isOverwrite && base !== undefined ? keepLost(key, base.head, placed) : [],
 		});
-		if (stored?.replaced) engine.links.forget(threadId);
-		else engine.links.change(threadId, ns, [id, parentId]);
+		if (stored?.replaced) engine.links.forget(key.threadId);
+		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
 		if (stored !== undefined) {
-			if (stored.replaced) engine.forgetView(key);
-			engine.keepNewest(key, parentId, { head, stamp: stored.stamp }, packed.length);
-			engine.forgetWritten(baseKey);
+			const view = { id: key.id, parentId: row.parentId, head, stamp: stored.stamp };
+			engine.rememberView(key, view, packed.length);
 			rememberBlobs(engine, placed, base);
 			if (stored.replaced) await collectFamily(engine, stored.family);
 			return;
 		}
-		engine.forgetWritten(baseKey);
 		base = await loadBase(engine, baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
@@ -129,6 +127,36 @@ async function loadBase(engine: Engine, baseKey: CheckpointKey, key: CheckpointK
 	return (await engine.loadView(baseKey)) ?? (baseKey.id === key.id ? undefined : await engine.loadView(key));
 }
 
+/** Decides which channels are taken over from the parent unseen. */
+function planChannels({ checkpoint, metadata, newVersions }: PutInput, base: View | undefined): Draft[] {
+	// Values of a run come from its parent; an update or a fork may bring anything under an old version.
+	const isRun = metadata?.source === "loop" || metadata?.source === "input";
+	return Object.keys(checkpoint.channel_values).map((channel) => {
+		const version = own(checkpoint.channel_versions, channel);
+		const isNew = version === undefined || newVersions === undefined || Object.hasOwn(newVersions, channel);
+		const isCarried = isRun && !isNew && base !== undefined && own(base.head.versions, channel) === version;
+		const carried = isCarried ? base.head.manifest.get(channel) : undefined;
+		return { channel, version, isNew, carried, encoded: undefined };
+	});
+}
+
+/** Encodes the other channels, and the metadata. */
+async function encode(
+	engine: Engine,
+	{ checkpoint, metadata }: PutInput,
+	drafts: readonly Draft[],
+): Promise<{ drafts: Draft[]; encodedMetadata: Encoded }> {
+	const values: [string, unknown][] = [["metadata", metadata]];
+	for (const { channel, carried } of drafts)
+		if (carried === undefined) values.push([channel, checkpoint.channel_values[channel]]);
+	const encoded = await engine.encodeAll(values);
+	let next = 1;
+	return {
+		encodedMetadata: encoded[0] as Encoded,
+		drafts: drafts.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft)),
+	};
+}
+
 /** What was carried over unseen and is no longer where it was has to be stored again. */
 async function recover(
 	engine: Engine,
@@ -138,125 +166,59 @@ async function recover(
 ): Promise<Draft[]> {
 	const recovered: Draft[] = [];
 	for (const draft of drafts) {
-		const { carried } = draft;
-		if (carried === undefined || base?.head.manifest.get(draft.channel) === carried) recovered.push(draft);
+		const { channel, carried } = draft;
+		if (carried === undefined || base?.head.manifest.get(channel) === carried) recovered.push(draft);
 		else {
 			const known = typeof carried === "number" ? (await engine.blobs.load([carried])).get(carried) : carried;
 			// If even its bytes are gone it is encoded now, which is later than we would like.
-			const encoded = known ?? (await engine.encode(draft.channel, channel_values[draft.channel]));
+			const encoded = known ?? (await engine.encodeAll([[channel, channel_values[channel]]]))[0];
 			recovered.push({ ...draft, carried: undefined, encoded });
 		}
 	}
 	return recovered;
 }
 
-/** Decides what each channel needs, and encodes what it must. */
-function draft(engine: Engine, input: PutInput, base: View | undefined): (Draft | Promise<Draft>)[] {
-	const { checkpoint, metadata, newVersions } = input;
-	// Values of a run come from its parent; an update or a fork may bring anything under an old version.
-	const isRun = metadata?.source === "loop" || metadata?.source === "input";
-	const drafts: (Draft | Promise<Draft>)[] = [];
-	for (const channel of Object.keys(checkpoint.channel_values)) {
-		const version = own(checkpoint.channel_versions, channel);
-		const isNew = version === undefined || newVersions === undefined || Object.hasOwn(newVersions, channel);
-		const known = isNew || !isRun ? undefined : base?.head.manifest.get(channel);
-		if (known !== undefined && own(base?.head.versions, channel) === version)
-			drafts.push({ channel, version, isNew, carried: known, encoded: undefined });
-		else {
-			const encoded = engine.encode(channel, checkpoint.channel_values[channel]);
-			drafts.push(
-				encoded instanceof Promise
-					? encoded.then((encoded) => ({ channel, version, isNew, carried: undefined, encoded }))
-					: { channel, version, isNew, carried: undefined, encoded },
-			);
-		}
-	}
-	return drafts;
-}
-
-/** Short values stand in the row itself, and nothing has to be waited for. */
-function place(
+async function place(
 	engine: Engine,
 	input: PutInput,
 	drafts: readonly Draft[],
 	base: View | undefined,
-	mostInline: number,
-): Placement | Promise<Placement> {
-	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
-	const others: Draft[] = [];
-	const isKnownNowhere = base === undefined && input.parentId === undefined;
-	for (const draft of drafts) {
-		const { channel, carried, encoded } = draft;
-		const isShort = !isLarger(encoded, mostInline) && !isLarger(carried, REPEATED_VALUE_BYTES);
-		if (!isShort || (isKnownNowhere && !draft.isNew)) others.push(draft);
-		if (typeof carried === "number") placed.stamp = base?.stamp;
-		// In the order of the channels, also if another cell takes its place.
-		placed.manifest.set(channel, (carried ?? encoded) as Cell);
-	}
-	return others.length === 0 ? placed : placeOthers(engine, input, others, base, placed);
-}
-
-async function placeOthers(
-	engine: Engine,
-	input: PutInput,
-	drafts: readonly Draft[],
-	base: View | undefined,
-	placed: Placement,
+	step: number | undefined,
 ): Promise<Placement> {
+	const placed: Placement = { manifest: new Map(), blobs: [], stamp: undefined };
+	const mostInline = step !== undefined && step < EARLY_STEPS ? EARLY_VALUE_BYTES : INLINE_VALUE_BYTES;
+	const isRoot = base === undefined && input.parentId === undefined;
 	for (const draft of drafts) {
-		const { channel, carried, encoded } = draft;
-		let cell: Cell | undefined;
-		if (base === undefined && input.parentId === undefined && !draft.isNew)
-			cell = await findKnown(engine, input.key, draft, placed);
-		else if (encoded !== undefined) cell = await placeValue(engine, input, channel, encoded, base, placed);
-		else cell = await placeWhole(engine, carried as Encoded, placed);
-		if (cell === undefined) placed.manifest.delete(channel);
-		else placed.manifest.set(channel, cell);
+		const { channel, carried, encoded, isNew } = draft;
+		let cell: Cell | undefined = carried ?? encoded;
+		if (typeof carried === "number") placed.stamp = base?.stamp;
+		else if (isRoot && !isNew) cell = await findKnown(engine, input.key, draft, placed);
+		else if (encoded !== undefined && encoded.bytes.length > mostInline)
+			cell = await placeValue(engine, input, channel, encoded, base, placed);
+		else if (carried !== undefined && carried.bytes.length > REPEATED_VALUE_BYTES)
+			cell = addBlob(placed, await engine.blobs.makeWhole(carried));
+		if (cell !== undefined) placed.manifest.set(channel, cell);
 	}
 	return placed;
 }
 
-function isLarger(cell: Cell | undefined, most: number): cell is Encoded {
-	return typeof cell === "object" && cell.bytes.length > most;
-}
-
-async function placeWhole(engine: Engine, value: Encoded, placed: Placement): Promise<number> {
-	const made = await engine.blobs.makeWhole(value);
+function addBlob(placed: Placement, made: MadeBlob): number {
 	placed.blobs.push(made);
 	return made.row.id;
 }
 
-/** Blobs of pending writes at the parent that are certain to be there as long as what the parent names is. */
-function writtenBefore(engine: Engine, { key, parentId }: PutInput, base: View | undefined): WrittenBlob[] {
-	if (parentId === undefined || base === undefined) return [];
-	return engine.writtenAt(key.threadId, key.ns, parentId).filter(({ stamp }) => stamp === base.stamp);
-}
-
-/** The one that brought this very value. */
-function findSame(written: readonly WrittenBlob[], channel: string, { type, bytes }: Encoded): WrittenBlob | undefined {
-	return written.find((one) => one.channel === channel && one.blob.type === type && sameBytes(one.blob.bytes, bytes));
-}
-
-/** The one that most of what is new came from, most likely. */
-function findLargest(written: readonly WrittenBlob[], channel: string, value: Encoded): WrittenBlob | undefined {
-	let largest: WrittenBlob | undefined;
-	for (const one of written) {
-		if (one.channel !== channel || one.blob.type !== value.type) continue;
-		if (largest === undefined || one.blob.bytes.length > largest.blob.bytes.length) largest = one;
-	}
-	return largest;
-}
-
+/** As the blob that a task has written, as a patch on the parent's value, or whole. */
 async function placeValue(
 	engine: Engine,
-	input: PutInput,
+	{ key, parentId }: PutInput,
 	channel: string,
 	encoded: Encoded,
 	base: View | undefined,
 	placed: Placement,
 ): Promise<number> {
-	const written = writtenBefore(engine, input, base);
-	const same = findSame(written, channel, encoded);
+	const written = base?.id === parentId && base ? engine.writtenAt({ ...key, id: base.id }, base.stamp) : [];
+	const candidates = written.filter((one) => one.channel === channel && one.blob.type === encoded.type);
+	const same = candidates.find(({ blob }) => sameBytes(blob.bytes, encoded.bytes));
 	if (same !== undefined) {
 		placed.stamp = base?.stamp;
 		engine.blobs.remember(same.id, same.blob);
@@ -264,11 +226,16 @@ async function placeValue(
 	}
 	const before = base?.head.manifest.get(channel);
 	const baseId = typeof before === "number" ? before : undefined;
-	const made = await engine.blobs.make(encoded, baseId, findLargest(written, channel, encoded));
+	const made = await engine.blobs.make(encoded, baseId, largestOf(candidates));
 	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
-	if (made === undefined) return baseId as number;
-	placed.blobs.push(made);
-	return made.row.id;
+	return made === undefined ? (baseId as number) : addBlob(placed, made);
+}
+
+/** The one that most of what is new came from, most likely. */
+function largestOf(written: readonly WrittenBlob[]): WrittenBlob | undefined {
+	let largest = written[0];
+	for (const one of written) if (one.blob.bytes.length > (largest?.blob.bytes.length ?? 0)) largest = one;
+	return largest;
 }
 
 /**
@@ -281,7 +248,6 @@ async function findKnown(
 	{ channel, version, encoded }: Draft,
 	placed: Placement,
 ): Promise<Cell | undefined> {
-	if ((await engine.storage.getLatest(threadId, ns)) === undefined) return undefined;
 	for await (const row of engine.scanAll({ threadId, ns })) {
 		const { versions, manifest } = unpackHead(row.head);
 		const cell = manifest.get(channel);
@@ -304,12 +270,4 @@ function rememberBlobs(engine: Engine, { blobs, manifest }: Placement, base: Vie
 
 function own<T>(object: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
 	return object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined;
-}
-
-function textOf(value: unknown): string | undefined {
-	return typeof value === "string" ? value : undefined;
-}
-
-function integerOf(value: unknown): number | undefined {
-	return Number.isSafeInteger(value) ? (value as number) : undefined;
 }

@@ -6,18 +6,20 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
-import type { CheckpointKey, FoundCheckpoint, Labels, Reading, WriteRow } from "../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, Reading, Scan, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs/blobs.ts";
-import { type Engine, LARGEST_PAGE, MOST_ATTEMPTS, ROWS_AT_ONCE, unreadable } from "./engine.ts";
+import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
-import { piecesOf } from "./labels.ts";
+import { splitLabels } from "./labels.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
-/** Rows of the first page of a listing. */
-const FIRST_PAGE = 8;
-/** The same where each page costs a round trip and it is not said how many rows are wanted. */
-const FIRST_READ = 16;
+/** Rows of the first page of a listing if it is not said how many are wanted: each page is a round trip. */
+const FIRST_PAGE = 16;
+/** Rows of the largest page that is read with all values. */
+const LARGEST_PAGE = 64;
+/** Rows of the largest page where a filter is looked for: most rows are left out, and none is decoded but its metadata. */
+const LARGEST_SEARCH = 1024;
 
 export interface ListQuery {
 	readonly threadId: string | undefined;
@@ -25,10 +27,9 @@ export interface ListQuery {
 	readonly id: string | undefined;
 	readonly before: string | undefined;
 	readonly limit: number;
-	/** Which rows count, judged by their metadata. */
-	readonly accepts: ((metadata: unknown) => boolean) | undefined;
-	/** Labels that all of them have. */
-	readonly labels?: Labels | undefined;
+	/** Metadata that all have, as far as it can be compared by a backend, and which rows count, judged by their metadata. */
+	readonly filter?: object | undefined;
+	readonly accepts?: ((metadata: unknown) => boolean) | undefined;
 }
 
 /** A checkpoint as it is read. */
@@ -40,58 +41,45 @@ export interface StoredCheckpoint {
 	readonly pendingWrites: CheckpointPendingWrite[];
 }
 
-export function get(engine: Engine, key: CheckpointKey): Promise<StoredCheckpoint | undefined> {
-	return readOne(engine, key);
-}
-
-export function getLatest(engine: Engine, threadId: string, ns: string): Promise<StoredCheckpoint | undefined> {
-	return readOne(engine, { threadId, ns, id: undefined });
-}
-
-/** A checkpoint by its id, or the newest one. */
-interface Place {
-	readonly threadId: string;
-	readonly ns: string;
-	readonly id: string | undefined;
-}
-
-async function readOne(engine: Engine, place: Place): Promise<StoredCheckpoint | undefined> {
+/** A checkpoint by its id, or the newest one of the namespace. */
+export async function readOne(
+	engine: Engine,
+	{ threadId, ns, id }: Omit<CheckpointKey, "id"> & { readonly id: string | undefined },
+): Promise<StoredCheckpoint | undefined> {
+	const which = id === undefined ? { threadId, ns, limit: 1 } : [{ threadId, ns, id }];
 	for (let attempt = 1; ; attempt++) {
-		const [row, along] = await find(engine, place);
-		if (row === undefined) {
-			if (place.id === undefined) engine.sawNothing(place.threadId, place.ns);
-			return undefined;
-		}
-		const head = unpackRow(row);
+		let row: FoundCheckpoint | undefined;
 		try {
+			const reading = await engine.storage.read(which, "values", engine.knownBlobs(threadId, ns));
+			row = reading.checkpoints[0];
+			if (row === undefined) {
+				if (id === undefined) engine.rememberEmpty(threadId, ns);
+				return undefined;
+			}
+			const view = viewOf(row);
 			// Whoever reads a checkpoint is likely to put its child next.
-			const stored = await readRow(engine, row, await loadPage(engine, [row], along, new Map([[row, head]])), true);
-			engine.keepView(row, { head, stamp: row.stamp }, row.head.length);
+			const stored = await readRow(engine, row, view.head, await loadPage(engine, [row], [view.head], reading), true);
+			engine.rememberView(row, view, row.head.length);
 			return stored;
 		} catch (error) {
-			if (attempt === MOST_ATTEMPTS || !(await isOutdated(engine, row))) throw await explain(engine, row, head, error);
+			row ??= await findRow(engine, which);
+			if (row === undefined) throw error;
+			const isOutdated = (await engine.storage.getThread(threadId))?.stamp !== row.stamp;
+			if (!isOutdated || attempt === MOST_ATTEMPTS) throw await explain(engine, row, error);
 		}
 	}
 }
 
-/** A row, with all that it takes to read it if the storage gives that along. */
-async function find(engine: Engine, place: Place): Promise<[FoundCheckpoint | undefined, Reading | undefined]> {
-	const { storage } = engine;
-	const { threadId, ns, id } = place;
-	if (storage.read === undefined)
-		return [
-			await (id === undefined ? storage.getLatest(threadId, ns) : storage.getCheckpoint({ ...place, id })),
-			undefined,
-		];
-	const which = id === undefined ? { threadId, ns, limit: 1 } : [{ ...place, id }];
-	const reading = await storage.read(which, engine.knownBlobs(threadId, ns, id));
-	return [reading.checkpoints[0], reading];
+/** The row of a checkpoint of which something else can't be read; nothing if the row can't be either. */
+async function findRow(engine: Engine, which: Scan | CheckpointKey[]): Promise<FoundCheckpoint | undefined> {
+	const reading = await engine.storage.read(which, "rows").catch(() => undefined);
+	return reading?.checkpoints[0];
 }
 
 /** An error about a blob does not say whose value it was. */
-async function explain(engine: Engine, row: FoundCheckpoint, head: Head, error: unknown): Promise<unknown> {
+async function explain(engine: Engine, row: FoundCheckpoint, error: unknown): Promise<unknown> {
 	if (!(error instanceof CheckpointError) || error.place?.checkpointId !== undefined) return error;
-	for (const [channel, cell] of head.manifest) {
+	for (const [channel, cell] of unpackRow(row).manifest) {
 		if (typeof cell !== "number") continue;
 		const fault = await engine.blobs.load([cell]).catch((reason: unknown) => reason);
 		if (fault instanceof CheckpointError) return unreadable(row, channel, fault.message, fault);
@@ -100,149 +88,131 @@ async function explain(engine: Engine, row: FoundCheckpoint, head: Head, error: 
 	return locate(error, { threadId, ns, checkpointId: id });
 }
 
-/** Whether checkpoints of its thread were deleted since the row was read, so that what it names may be gone. */
-async function isOutdated(engine: Engine, row: FoundCheckpoint): Promise<boolean> {
-	return (await engine.storage.getThread(row.threadId))?.stamp !== row.stamp;
-}
-
 /** Checkpoints by descending id. Reads a page at a time, and nothing is held open between two of them. */
 export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
-	const { accepts } = query;
 	let left = query.limit;
-	for await (const [rows, along] of readPages(engine, query)) {
-		const wanted = accepts === undefined ? rows : await filter(engine, rows, accepts);
-		for (let i = 0; i < wanted.length; i += LARGEST_PAGE) {
-			// Of a large page not all values are held at once.
-			for await (const stored of readPage(engine, wanted.slice(i, i + Math.min(left, LARGEST_PAGE)), along)) {
-				yield stored;
-				left--;
-			}
-			if (left <= 0) return;
+	for await (const reading of query.accepts === undefined ? pagesOf(engine, query, "values") : search(engine, query))
+		for await (const stored of readPage(engine, reading)) {
+			yield stored;
+			if (--left <= 0) return;
 		}
-	}
-}
-
-/** The rows of a listing, with all that it takes to read them if the storage gives that along. */
-async function* readPages(
-	engine: Engine,
-	query: ListQuery,
-): AsyncGenerator<[rows: readonly FoundCheckpoint[], along?: Reading]> {
-	const { threadId, ns, before, limit } = query;
-	const { storage } = engine;
-	// What a filter leaves out need not be read.
-	if (storage.read === undefined || query.accepts !== undefined || query.id !== undefined) {
-		for await (const page of pagesOf(engine, query)) yield [page];
-		return;
-	}
-	let after: FoundCheckpoint | undefined;
-	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_READ; ; size = LARGEST_PAGE) {
-		const reading = await storage.read({ threadId, ns, before, after, limit: size }, []);
-		yield [reading.checkpoints, reading];
-		if (reading.checkpoints.length < size) return;
-		after = reading.checkpoints.at(-1);
-	}
 }
 
 /** The rows of such checkpoints, without their values. */
-export async function* listRows(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint> {
+export async function* listRows(engine: Engine, query: ListQuery): AsyncGenerator<FoundCheckpoint> {
 	let left = query.limit;
-	for await (const page of pagesOf(engine, query))
-		for (const row of page) {
+	for await (const { checkpoints } of pagesOf(engine, query, "rows"))
+		for (const row of checkpoints) {
 			yield row;
 			if (--left <= 0) return;
 		}
 }
 
-function pagesOf(engine: Engine, query: Omit<ListQuery, "accepts">): AsyncGenerator<FoundCheckpoint[]> {
-	const { threadId, ns, id, before, labels, limit } = query;
-	if (id !== undefined) return findPages(engine, query);
-	if (labels === undefined) return engine.scanPages({ threadId, ns, before }, Math.min(limit, FIRST_PAGE));
-	const contains = { pieces: piecesOf(labels, engine.codec) };
-	// To look for a few more rows costs as much as to look for many, where all threads are looked through.
-	const firstPage = threadId === undefined && limit > LARGEST_PAGE ? ROWS_AT_ONCE : LARGEST_PAGE;
-	return engine.scanPages({ threadId, ns, before, labels, contains }, firstPage);
-}
-
-/** One id, in any thread and namespace that are left open. */
-async function* findPages(
-	engine: Engine,
-	{ threadId, ns, id = "", before }: Omit<ListQuery, "accepts">,
-): AsyncGenerator<FoundCheckpoint[]> {
-	if (before !== undefined && compareIds(id, before) >= 0) return;
-	if (threadId !== undefined && ns !== undefined) {
-		const row = await engine.storage.getCheckpoint({ threadId, ns, id });
-		return void (yield row === undefined ? [] : [row]);
+/** Small pages first: whoever wants one row should not pay for many. */
+async function* pagesOf(engine: Engine, query: ListQuery, depth: "rows" | "values"): AsyncGenerator<Reading> {
+	const { threadId, ns, id, limit } = query;
+	const { source, step, labels } = splitLabels(query.filter);
+	const before = id === undefined ? query.before : justAfter(id);
+	if (id !== undefined && query.before !== undefined && compareIds(id, query.before) >= 0) return;
+	const most = query.accepts === undefined ? LARGEST_PAGE : LARGEST_SEARCH;
+	let after: FoundCheckpoint | undefined;
+	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size = Math.min(size * 4, most)) {
+		const scan = { threadId, ns, before, after, source, step, labels, limit: size };
+		const reading = await readTolerant(engine, scan, depth);
+		const { checkpoints } = reading;
+		// Rows with one id stand together.
+		const found = id === undefined ? checkpoints : checkpoints.filter((row) => row.id === id);
+		yield { ...reading, checkpoints: found };
+		if (checkpoints.length < size || found.length < checkpoints.length) return;
+		after = checkpoints.at(-1);
 	}
-	for await (const page of engine.scanPages({ threadId, ns, before })) yield page.filter((row) => row.id === id);
 }
 
-async function filter(
-	engine: Engine,
-	rows: readonly FoundCheckpoint[],
-	accepts: NonNullable<ListQuery["accepts"]>,
-): Promise<FoundCheckpoint[]> {
-	const kept: FoundCheckpoint[] = [];
-	for (const row of rows)
-		if (accepts(await engine.decodeCell(row, "metadata", unpackRow(row).metadata, new Map()))) kept.push(row);
-	return kept;
+/** A page of which a value can't be read is read without values: each row then tells by itself what is wrong with it. */
+async function readTolerant(engine: Engine, scan: Scan, depth: "rows" | "values"): Promise<Reading> {
+	try {
+		return await engine.storage.read(scan, depth);
+	} catch (error) {
+		if (depth === "rows") throw error;
+		return engine.storage.read(scan, "rows");
+	}
+}
+
+/** The smallest text that is greater than another. */
+function justAfter(id: string): string {
+	return `${id}\0`;
+}
+
+/** What a filter leaves out is not read. */
+async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading> {
+	for await (const { checkpoints } of pagesOf(engine, query, "rows")) {
+		const found: FoundCheckpoint[] = [];
+		for (const row of checkpoints) {
+			if (query.accepts?.(await engine.decodeMetadata(row, unpackRow(row)))) found.push(row);
+		}
+		// Of a large page not all values are held at once.
+		for (let i = 0; i < found.length; i += LARGEST_PAGE) {
+			const keys = found.slice(i, i + Math.min(LARGEST_PAGE, query.limit));
+			yield await engine.storage.read(keys, "values").catch(() => ({ checkpoints: keys, writes: [], blobs: [] }));
+		}
+	}
 }
 
 /**
  * Decodes a row only when it is asked for: it may be the last that is, and others want to work between two. What can't
  * be read as part of the page is read by itself, which says what is wrong with it, or that it is gone.
  */
-async function* readPage(
-	engine: Engine,
-	rows: readonly FoundCheckpoint[],
-	along: Reading | undefined,
-): AsyncGenerator<StoredCheckpoint> {
-	const page = rows.length === 0 ? undefined : await loadPage(engine, rows, along).catch(() => undefined);
-	for (const row of rows) {
-		const stored = (page && (await readRow(engine, row, page).catch(() => undefined))) ?? (await get(engine, row));
-		if (stored !== undefined) yield stored;
+async function* readPage(engine: Engine, reading: Reading): AsyncGenerator<StoredCheckpoint> {
+	const rows = reading.checkpoints;
+	if (rows.length === 0) return;
+	const heads = rows.map((row) => unpackRow(row));
+	const page = await loadPage(engine, rows, heads, reading).catch(() => undefined);
+	for (const [i, row] of rows.entries()) {
+		const stored = page && (await readRow(engine, row, heads[i] as Head, page).catch(() => undefined));
+		const found = stored ?? (await readOne(engine, row));
+		if (found !== undefined) yield found;
 	}
 }
 
 /** All that it takes to read some rows. */
 interface Page {
-	readonly heads: ReadonlyMap<FoundCheckpoint, Head>;
 	readonly writes: ReadonlyMap<string, readonly WriteRow[]>;
 	readonly sends: ReadonlyMap<string, readonly Cell[]>;
 	readonly blobs: ReadonlyMap<number, Blob>;
 }
 
-/** Takes one round of reads however many rows there are. */
 async function loadPage(
 	engine: Engine,
 	rows: readonly FoundCheckpoint[],
-	given: Reading | undefined,
-	heads: ReadonlyMap<FoundCheckpoint, Head> = new Map(rows.map((row) => [row, unpackRow(row)])),
+	heads: readonly Head[],
+	reading: Reading,
 ): Promise<Page> {
 	const ids = new Set<number>();
-	for (const head of heads.values()) for (const id of namedBlobs(head)) ids.add(id);
-	const along = given ?? (await engine.storage.read?.(rows, engine.blobs.knownOf(ids)));
-	const writes = groupWrites(along?.writes ?? (await engine.storage.getWrites(rows)));
-	const sends = await readOldSends(
-		engine,
-		rows.filter((row) => (heads.get(row) as Head).v < 4),
-	);
-	for (const group of writes.values()) for (const { value } of group) if (typeof value === "number") ids.add(value);
+	for (const head of heads) for (const id of namedBlobs(head)) ids.add(id);
+	for (const { blob } of reading.writes) if (blob !== undefined) ids.add(blob);
+	const sends = new Map<string, Cell[]>();
+	for (const [i, row] of rows.entries()) {
+		const sent = (heads[i] as Head).v < 4 ? await readOldSends(engine, row) : undefined;
+		if (sent !== undefined) sends.set(cacheKey(row), sent);
+	}
 	for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
-	return { heads, writes, sends, blobs: await engine.blobs.load(ids, along?.blobs) };
+	return { writes: groupWrites(reading.writes), sends, blobs: await engine.blobs.load(ids, reading.blobs) };
 }
 
 /** A row with its values and pending writes. */
-async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, goesOn = false): Promise<StoredCheckpoint> {
-	const { blobs } = page;
-	const head = page.heads.get(row) as Head;
-	const place = cacheKey(row);
-	const writes = page.writes.get(place) ?? [];
-	const sends = page.sends.get(place);
-	const channel_values: Record<string, unknown> = {};
-	for (const [channel, cell] of head.manifest)
-		setOwn(channel_values, channel, await engine.decodeCell(row, channel, cell, blobs, goesOn));
-	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
+async function readRow(
+	engine: Engine,
+	row: FoundCheckpoint,
+	head: Head,
+	{ writes, sends, blobs }: Page,
+	willBeExtended = false,
+): Promise<StoredCheckpoint> {
 	const { threadId, ns, id, parentId } = row;
+	const values = await engine.decodeAll(row, [...head.manifest], blobs, willBeExtended);
+	const channel_values: Record<string, unknown> = {};
+	let next = 0;
+	for (const channel of head.manifest.keys()) setOwn(channel_values, channel, values[next++]);
+	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const checkpoint: Checkpoint = {
 		v: head.v,
 		id,
@@ -251,29 +221,19 @@ async function readRow(engine: Engine, row: FoundCheckpoint, page: Page, goesOn 
 		channel_versions: versions,
 		versions_seen: seen,
 	};
-	if (sends !== undefined) {
-		const values: unknown[] = [];
-		for (const cell of sends) values.push(await engine.decodeCell(row, TASKS, cell, blobs));
-		restoreSends(checkpoint, values);
-	}
-	return {
-		key: { threadId, ns, id },
-		parentId,
-		checkpoint,
-		metadata: (await engine.decodeCell(row, "metadata", head.metadata, blobs)) as CheckpointMetadata,
-		pendingWrites: await decodeWrites(engine, visibleWrites(writes), blobs),
-	};
-}
-
-async function decodeWrites(
-	engine: Engine,
-	rows: readonly WriteRow[],
-	blobs: ReadonlyMap<number, Blob>,
-): Promise<CheckpointPendingWrite[]> {
-	const writes: CheckpointPendingWrite[] = [];
-	for (const row of rows) {
-		const cell = writeCell(row);
-		writes.push([row.taskId, row.channel, await engine.decodeCell(row, row.channel, cell, blobs)]);
-	}
-	return writes;
+	const sent = sends.get(cacheKey(row));
+	if (sent !== undefined)
+		restoreSends(checkpoint, [
+			...(await engine.decodeAll(
+				row,
+				sent.map((cell) => [TASKS, cell] as const),
+				blobs,
+			)),
+		]);
+	const pending = visibleWrites(writes.get(cacheKey(row)) ?? []);
+	const cells: [string, Cell][] = [["metadata", head.metadata]];
+	for (const write of pending) cells.push([write.channel, writeCell(write)]);
+	const [metadata, ...written] = await engine.decodeAll(row, cells, blobs);
+	const pendingWrites = pending.map(({ taskId, channel }, i): CheckpointPendingWrite => [taskId, channel, written[i]]);
+	return { key: { threadId, ns, id }, parentId, checkpoint, metadata: metadata as CheckpointMetadata, pendingWrites };
 }

@@ -19,8 +19,8 @@ export function unpackRow(row: FoundCheckpoint): Head {
 	}
 }
 
-export function writeCell({ value, type }: WriteRow): Cell {
-	return typeof value === "number" ? value : { type, bytes: value };
+export function writeCell({ blob, value, type }: WriteRow): Cell {
+	return blob ?? { type, bytes: value };
 }
 
 /** Writes by checkpoint, each group in the order of {@link compareWrites}. */

@@ -13,15 +13,16 @@ import {
 import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
 import { readHistory } from "../engine/delta-channels/history.ts";
 import { Engine } from "../engine/engine.ts";
-import { labelsOf } from "../engine/labels.ts";
 import { type Compacted, type CompactProgress, compact } from "../engine/maintenance/compact.ts";
-import { Maintenance } from "../engine/maintenance/maintenance.ts";
+import { copyThread } from "../engine/maintenance/copy.ts";
+import { deleteForRuns, deleteThread, prune } from "../engine/maintenance/remove.ts";
 import { repair } from "../engine/maintenance/repair.ts";
+import { getThread, listThreads, readStats } from "../engine/maintenance/threads.ts";
 import { type Progress, verify } from "../engine/maintenance/verify.ts";
-import { CallsInARow, nextTurn, type Pause } from "../engine/pause.ts";
+import { nextTurn, type Pause } from "../engine/pause.ts";
 import { put } from "../engine/put.ts";
 import { putWrites } from "../engine/put-writes.ts";
-import { get, getLatest, list, listRows, type StoredCheckpoint } from "../engine/read.ts";
+import { list, listRows, readOne, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Actors } from "./actors.ts";
@@ -90,7 +91,6 @@ export interface CompactOptions {
  */
 export class DeltaSaver extends BaseCheckpointSaver {
 	private readonly _engine: Engine;
-	private readonly _maintenance: Maintenance;
 	private readonly _storage: Storage;
 	private readonly _actors = new Actors();
 	/** LangGraph copies a checkpoint by a put with the very `parentConfig` of the tuple that it copies. */
@@ -100,7 +100,6 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	/** How many calls were accepted and are not done, and who waits for there to be none. */
 	private _running = 0;
 	private readonly _whenIdle: (() => void)[] = [];
-	private readonly _inARow = new CallsInARow();
 	private _isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
@@ -110,7 +109,6 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
 		this._storage = storage;
 		this._engine = new Engine(storage, codec, readCacheBytes(options.cacheBytes));
-		this._maintenance = new Maintenance(this._engine);
 		this._chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
 	}
 
@@ -121,13 +119,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
 		const { threadId, ns = "", id } = readAddress(config);
-		const stored = await this.run(async () => {
-			if (threadId === undefined) return undefined;
-			return id === undefined ? getLatest(this._engine, threadId, ns) : get(this._engine, { threadId, ns, id });
-		});
+		if (threadId === undefined) return undefined;
+		const stored = await this.run(() => readOne(this._engine, { threadId, ns, id }));
 		const tuple = stored && this._toTuple(stored);
-		if (threadId !== undefined && id !== undefined) await this._noteChoice(config, tuple, { threadId, ns, id });
-		if (this._inARow.add()) await nextTurn();
+		if (id !== undefined) await this._noteChoice(config, tuple, { threadId, ns, id });
 		return tuple;
 	}
 
@@ -140,12 +135,10 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
 		let isEmpty = true;
-		const labels = filter && labelsOf(filter);
-		for await (const stored of list(this._engine, { threadId, ns, id, before, limit, accepts, labels })) {
+		for await (const stored of list(this._engine, { threadId, ns, id, before, limit, filter, accepts })) {
 			isEmpty = false;
 			const tuple = this._toTuple(stored);
 			if (before !== undefined) await this._noteChoice(config, tuple, stored.key);
-			if (this._inARow.add()) await nextTurn();
 			yield tuple;
 		}
 		// A subgraph that is to be replayed from a time before its first checkpoint.
@@ -156,8 +149,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	/** Remembers that a caller has asked for a checkpoint of the past, if puts are guarded. */
 	private async _noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
 		if (this._chosenPasts === undefined) return;
-		const newest = await this.run(() => this._storage.getLatest(past.threadId, past.ns));
-		if (newest?.id !== past.id) this._chosenPasts.remember(config, tuple?.metadata, past);
+		const { threadId, ns } = past;
+		const newest = await this.run(() => this._storage.read({ threadId, ns, limit: 1 }, "rows"));
+		if (newest.checkpoints[0]?.id !== past.id) this._chosenPasts.remember(config, tuple?.metadata, past);
 	}
 
 	/**
@@ -183,13 +177,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const onlyOnHead = this._chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
 		const versions = newVersions ?? undefined;
 		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
-		this._begin();
-		try {
-			await put(this._engine, input);
-		} finally {
-			this._end();
-		}
-		if (this._inARow.add()) await nextTurn();
+		await this.run(() => put(this._engine, input));
 		return writeConfig(key);
 	}
 
@@ -207,20 +195,20 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
 		const actor = this._actors.numberOf(config);
-		const task = { taskId: String(taskId), taskPath: taskPath === undefined ? undefined : String(taskPath) };
-		const input = { key: { threadId, ns, id }, runId: readRunId(config), actor, ...task, writes };
-		this._begin();
-		try {
-			await putWrites(this._engine, input);
-		} finally {
-			this._end();
-		}
-		if (this._inARow.add()) await nextTurn();
+		const input = {
+			key: { threadId, ns, id },
+			runId: readRunId(config),
+			actor,
+			taskId: String(taskId),
+			taskPath: taskPath === undefined ? undefined : String(taskPath),
+			writes,
+		};
+		await this.run(() => putWrites(this._engine, input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
 		const id = mustReadThreadId(threadId, "deleteThread");
-		await this.run(() => this._maintenance.deleteThread(id));
+		await this.run(() => deleteThread(this._engine, id));
 	}
 
 	/** One walk for all channels, which counts only the writes that made the checkpoints on the way. */
@@ -269,7 +257,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 				"INVALID_OPTION",
 				`copyThread can't copy thread ${quote(from)} onto itself: name another target.`,
 			);
-		return this.run(() => this._maintenance.copyThread(from, to, options));
+		return this.run(() => copyThread(this._engine, from, to, options));
 	}
 
 	/**
@@ -287,7 +275,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkOptions("prune", options, ["strategy", "keepLast", "signal"]);
 		const keep = readKeepLast(options);
 		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
-		return this.runLong(options.signal, (pause) => this._maintenance.prune(ids, keep, pause));
+		return this.runLong(options.signal, (pause) => prune(this._engine, ids, keep, pause));
 	}
 
 	/**
@@ -298,7 +286,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		checkOptions("deleteForRuns", options, ["threadIds"]);
 		const threadIds = options.threadIds?.map((id) => mustReadThreadId(id, "deleteForRuns"));
 		const ids = runIds.map(String);
-		return this.runLong(undefined, (pause) => this._maintenance.deleteForRuns(ids, threadIds, pause));
+		return this.runLong(undefined, (pause) => deleteForRuns(this._engine, ids, threadIds, pause));
 	}
 
 	/**
@@ -312,13 +300,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
 		checkOptions("listThreads", options, ["limit", "after"]);
-		return this.run(() => this._maintenance.listThreads(options.limit ?? 50, options.after));
+		return this.run(() => listThreads(this._engine, options.limit ?? 50, options.after));
 	}
 
 	/** One thread, as {@link listThreads} lists it; `undefined` if nothing is stored under its id. */
 	async getThread(threadId: string): Promise<ThreadInfo | undefined> {
 		const id = mustReadThreadId(threadId, "getThread");
-		return this.run(() => this._maintenance.getThread(id));
+		return this.run(() => getThread(this._engine, id));
 	}
 
 	/**
@@ -354,7 +342,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Counts everything. Reads all checkpoint rows, but no values. */
 	async stats(): Promise<Stats> {
-		return this.run(() => this._maintenance.stats());
+		return this.run(() => readStats(this._engine));
 	}
 
 	/**
@@ -425,22 +413,14 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/** Runs a call, unless the saver was closed; `close` waits for it. */
 	protected async run<T>(work: () => Promise<T>): Promise<T> {
-		this._begin();
+		this._checkOpen();
+		this._running++;
 		try {
 			return await work();
 		} finally {
-			this._end();
+			this._running--;
+			if (this._running === 0) for (const resolve of this._whenIdle) resolve();
 		}
-	}
-
-	private _begin(): void {
-		this._checkOpen();
-		this._running++;
-	}
-
-	private _end(): void {
-		this._running--;
-		if (this._running === 0) for (const resolve of this._whenIdle) resolve();
 	}
 
 	/** Runs a call that takes a while, and can be stopped where it pauses. */

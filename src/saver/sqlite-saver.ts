@@ -3,7 +3,7 @@ import type { SqliteDatabase } from "../storage/sqlite/driver.ts";
 import { readOnlySource } from "../storage/sqlite/read-only.ts";
 import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite/source.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
-import { checkOptions, readCacheBytes } from "./options.ts";
+import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 
 export interface SqliteSaverOptions extends SealedSaverOptions {
@@ -17,9 +17,6 @@ export interface SqliteSaverOptions extends SealedSaverOptions {
 	/** Never writes: not to the file, nor to its folder. Calls that would are refused with code READ_ONLY. */
 	readOnly?: boolean;
 }
-
-/** Share of the cache that rows of the database may take, the rest being for values. */
-const ROWS_SHARE = 1 / 4;
 
 const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durability[];
 
@@ -46,9 +43,8 @@ export class SqliteSaver extends SealedSaver {
 				"INVALID_OPTION",
 				`\`busyTimeout\` must be a number of milliseconds, got ${quote(busyTimeout)}.`,
 			);
-		const cacheBytes = readCacheBytes(options.cacheBytes);
-		const storage = new SqliteStorage(sourceFor(database, options), busyTimeout, cacheBytes * ROWS_SHARE);
-		super(storage, { ...options, cacheBytes: cacheBytes * (1 - ROWS_SHARE) });
+		const storage = new SqliteStorage(sourceFor(database, options), busyTimeout);
+		super(storage, options);
 		this._sqlite = storage;
 	}
 

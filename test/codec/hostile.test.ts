@@ -1,12 +1,13 @@
 import { AIMessage } from "@langchain/core/messages";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
-import { LANGCHAIN_CLASSES, NAMES, TAG } from "../../src/codec/wire.ts";
+import { ARGUMENTS, TAG } from "../../src/codec/format.ts";
 import { MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { CLASSES } from "./arbitraries.ts";
 import { assertHarmless, HostileBytes, watchPrototypes } from "./hostile.ts";
 import { CHAINS, MESSAGES } from "./langchain-values.ts";
+import { CLASS_NAMES } from "./reader.ts";
 import { assertSame } from "./same.ts";
 import { LOSSLESS } from "./values.ts";
 import {
@@ -79,17 +80,27 @@ describe("bytes that nobody vouches for", () => {
 		["a type that MessagePack does not have", [0, 0xc1]],
 		["an extension of an unknown type", [0, 0xd4, 5, 0]],
 		["an extension of MessagePack's own type", [0, 0xd6, 0xff, 0, 0, 0, 0]],
-		["a tag out of place", [0, 0xd4, 4, 1]],
-		["a tag at the top of a list", [1, 0xd4, 4, 1]],
-		["a tag after the first place", [0, 0x92, 0, 0xd4, 4, 1]],
-		["an unknown tag", [0, 0x91, 0xd4, 4, 99]],
-		["a single value that is not known", [0, 0xd4, 0, 9]],
-		["a key that is a number without a name", [2, 0x7f, 0]],
+		["a record of msgpackr, which would become a function", [0, 0xd4, 0x72, 0x40, 0x91, 0xa1, 97, 1]],
+		["a set of msgpackr", [0, 0xd4, 0x73, 0, 0x91, 1]],
+		["bundled strings of msgpackr", [0, 0xd6, 0x62, 0, 0, 0, 1, 0xc1, 1]],
+		["bytes that msgpackr would read for ever", [1, 0x01, 0xd6, 0x62, 0xff, 0xff, 0xff, 0xf0, 0x01]],
+		["a float of 32 bits", [0, 0xca, 0, 0, 0, 0]],
+		["a tag without a number", [0, 0x91, 0xd4, 0, 0]],
+		["a tag that is text", [0, 0x92, 0xd4, 0, 0, 0xa0]],
+		["an unknown tag", [0, 0x92, 0xd4, 0, 0, 31]],
+		["an extension of no bytes", [0, 0xc7, 0, 0x42]],
+		["a key that is a number", [2, 0x7f, 0]],
 		["a key that is bytes", [2, 0xc4, 1, 0, 0]],
-		["text that is not UTF-8", [0, 0xa2, 0xff, 0xfe]],
-		["text that is UTF-8 for half of a pair", [0, 0xa3, 0xed, 0xa0, 0x80]],
 	])("are refused when they are %s", async (_, bytes) => {
 		expect(await isRefused(Uint8Array.from(bytes))).toBe(true);
+	});
+
+	it("become text with replacement characters when they are not UTF-8", () => {
+		for (const bytes of [
+			[0xa2, 0xff, 0xfe],
+			[0xa3, 0xed, 0xa0, 0x80],
+		])
+			expect(decode(Uint8Array.from([0, ...bytes]))).toContain("\ufffd");
 	});
 
 	it.each([
@@ -107,16 +118,16 @@ describe("bytes that nobody vouches for", () => {
 	it.each<[string, Part]>([
 		["lists", [0x91]],
 		["objects", [0x81, 0xa1, 97]],
-		["maps", [0x93, 0xd4, 4, TAG.map, 0xc0]],
-		["sets", [0x92, 0xd4, 4, TAG.set]],
-		["sparse lists", [0x94, 0xd4, 4, TAG.sparse, 1, 0]],
-		["errors", [0x97, 0xd4, 4, TAG.error, 0xa0, 0xa0, 0xa0, 0xa0, 0x80]],
-		["messages", [0x93, 0xd4, 4, TAG.langchain, 6, 0x81, 0xa1, 97]],
-		["instances", [0x93, 0xd4, 4, TAG.registered, 0xa5, ...Buffer.from("Plain"), 0x81, 0xa1, 97]],
-		["snapshots", [0x92, 0xd4, 4, TAG.deltaSnapshot]],
-		["keys", [0x81, 0x92, 0xd4, 4, TAG.utf16]],
+		["maps", [0x94, ...empty, TAG.map, 0xc0]],
+		["sets", [0x93, ...empty, TAG.set]],
+		["sparse lists", [0x95, ...empty, TAG.sparse, 1, 0]],
+		["errors", [0x98, ...empty, TAG.error, 1, 0xa0, 0xa0, 0xa0, 0xa0]],
+		["messages", [0x94, ...empty, TAG.langchain + 6, 0xa1, 97]],
+		["instances", [0x94, ...empty, TAG.registered, 0xa5, ...Buffer.from("Plain"), 0x81, 0xa1, 97]],
+		["snapshots", [0x93, ...empty, TAG.deltaSnapshot]],
+		["keys", [0x94, ...empty, TAG.object]],
 	])("are refused when they are nested too deeply: %s", async (_, level) => {
-		for (const levels of [1001, 200_000])
+		for (const levels of [502, 200_000])
 			for (const layout of [0x00, 0x10]) {
 				const bytes = new Uint8Array(2 + level.length * levels);
 				for (let i = 0; i < levels; i++) bytes.set(level, 1 + i * level.length);
@@ -131,14 +142,15 @@ describe("objects that refer to each other", () => {
 	const LEVELS = 60;
 	/** The number of the last array of `laughs`, in a value whose top is number 0. */
 	const last = ref(LEVELS);
-	const plain = map(["content", text("x")]);
+	const error = (...fields: Part[]) => tagged(TAG.error, [0], ...fields);
 
 	it.each<[string, Part]>([
-		["the message of an error", tagged(TAG.error, text("Error"), text("Error"), last, nil, map())],
-		["the name of an error", tagged(TAG.error, text("Error"), last, text("m"), nil, map())],
-		["the class of an error", tagged(TAG.error, last, text("n"), text("m"), nil, map())],
-		["the stack of an error", tagged(TAG.error, text("Error"), text("n"), text("m"), last, map())],
-		["the properties of an error", tagged(TAG.error, text("Error"), text("n"), text("m"), nil, last)],
+		["the message of an error", error(text("Error"), text("Error"), last, nil)],
+		["the name of an error", error(text("Error"), last, text("m"), nil)],
+		["the class of an error", error(last, text("n"), text("m"), nil)],
+		["the stack of an error", error(text("Error"), text("n"), text("m"), last)],
+		["a key of an error", error(text("Error"), text("n"), text("m"), nil, last, nil)],
+		["the flags of an error", tagged(TAG.error, last, text("n"), text("m"), nil, nil)],
 		["the source of a pattern", tagged(TAG.regexp, last, text(""), int(0))],
 		["the flags of a pattern", tagged(TAG.regexp, text("x"), last, int(0))],
 		["the index of a pattern", tagged(TAG.regexp, text("x"), text("g"), last)],
@@ -147,31 +159,29 @@ describe("objects that refer to each other", () => {
 		["the bytes of a typed array", tagged(TAG.typedArray, int(0), last)],
 		["the length of a sparse list", tagged(TAG.sparse, last)],
 		["an index of a sparse list", tagged(TAG.sparse, int(5), last, nil)],
-		["text of lone surrogates", tagged(TAG.utf16, last)],
-		["a key", map([last, nil])],
-		["the class of a message", tagged(TAG.langchain, last, plain)],
-		["the fields of a message", instance("AIMessage", last)],
-		["the text of a document", instance("Document", map(["pageContent", last]))],
+		["text of lone surrogates", tagged(TAG.text, last)],
+		["a key", tagged(TAG.object, last, nil)],
+		["a date", tagged(TAG.date, last)],
+		["an argument of a message", instance("AIMessage", [last, nil])],
+		["the text of a document", instance("Document", ["pageContent", last])],
 		[
 			"the arguments of a part of a tool call",
-			instance("AIMessageChunk", map(["tool_call_chunks", list(map(["args", last]))])),
+			instance("AIMessageChunk", ["tool_call_chunks", list(map(["args", last]))]),
 		],
 		[
 			"the arguments of a tool call in its provider's form",
 			instance(
 				"AIMessage",
-				map(
-					["content", text("")],
-					["additional_kwargs", map(["tool_calls", list(map(["function", map(["arguments", last])]))])],
-				),
+				["content", text("")],
+				["additional_kwargs", map(["tool_calls", list(map(["function", map(["arguments", last])]))])],
 			),
 		],
 		[
 			"a prompt in place of arguments",
-			instance(
-				"AIMessageChunk",
-				map(["tool_call_chunks", list(map(["args", instance("ChatPromptValue", map(["messages", last]))]))]),
-			),
+			instance("AIMessageChunk", [
+				"tool_call_chunks",
+				list(map(["args", instance("ChatPromptValue", ["messages", last])])),
+			]),
 		],
 		["the name of a class", tagged(TAG.registered, last, map())],
 		["the properties of an instance", tagged(TAG.registered, text("Plain"), last)],
@@ -189,15 +199,15 @@ describe("objects that refer to each other", () => {
 	it.each<[string, Part]>([
 		["an object that is not there", list(ref(1))],
 		["an object far from there", list(ref(2 ** 32 - 1))],
-		["the fields of a message that are the message", instance("HumanMessage", ref(0))],
-		["the name of a message that is the message", tagged(TAG.langchain, ref(0), map())],
+		["the name of an argument that is the message", instance("HumanMessage", [ref(0), nil])],
 		["the data of an instance that is the instance", tagged(TAG.registered, text("Plain"), ref(0))],
 		["the JSON of an object that is the object", tagged(TAG.loadable, ref(0))],
-		["the properties of an error that are the error", tagged(TAG.error, text(""), text(""), text(""), nil, ref(0))],
-		["the bytes of a buffer that are the buffer", tagged(TAG.buffer, ref(0))],
+		["the key of an error that is the error", error(text(""), text(""), text(""), nil, ref(0), nil)],
+		["the bytes of a buffer that are the buffer", tagged(TAG.arrayBuffer, ref(0))],
 		["the source of a pattern that is the pattern", tagged(TAG.regexp, ref(0), text(""), int(0))],
-		["a reference that is too short", [0xd4, 3, 0]],
-		["a reference that is too long", [0xd7, 3, 0, 0, 0, 0, 0, 0, 0, 0]],
+		["a reference without a number", tagged(TAG.reference)],
+		["a reference that is text", tagged(TAG.reference, text("length"))],
+		["a reference to a part of an object", tagged(TAG.reference, float(0.5))],
 	])("are refused when they can't be: %s", async (_, part) => {
 		expect(await isRefused(value(part))).toBe(true);
 	});
@@ -234,8 +244,11 @@ describe("sparse lists", () => {
 describe("fields that do not fit their tag", () => {
 	it.each<[string, Part]>([
 		["a map with a key too many", tagged(TAG.map, int(1))],
-		["an error with too few", tagged(TAG.error, text(""), text(""), text(""), nil)],
-		["an error with too many", tagged(TAG.error, text(""), text(""), text(""), nil, map(), nil, nil, nil)],
+		["an error with too few", tagged(TAG.error, int(0), text(""), text(""), text(""))],
+		["an error without the cause that it has", tagged(TAG.error, int(1), text(""), text(""), text(""), nil)],
+		["an error with half an entry", tagged(TAG.error, int(0), text(""), text(""), text(""), nil, text("a"))],
+		["an error with flags that are none", tagged(TAG.error, int(4), text(""), text(""), text(""), nil)],
+		["an object with a key too many", tagged(TAG.object, text("a"))],
 		["a pattern that is none", tagged(TAG.regexp, text("("), text(""), int(0))],
 		["flags that are none", tagged(TAG.regexp, text("x"), text("gg"), int(0))],
 		["a pattern too deep to be one", tagged(TAG.regexp, text("(".repeat(100_000)), text(""), int(0))],
@@ -243,25 +256,18 @@ describe("fields that do not fit their tag", () => {
 		["a typed array of an unknown kind", tagged(TAG.typedArray, int(50), bin())],
 		["a typed array of a kind that is a method", tagged(TAG.typedArray, text("constructor"), bin())],
 		["a typed array of half an element", tagged(TAG.typedArray, int(3), bin(0))],
-		["a buffer that is text", tagged(TAG.buffer, text("x"))],
+		["a buffer that is text", tagged(TAG.arrayBuffer, text("x"))],
 		["a Node.js buffer that is a list", tagged(TAG.nodeBuffer, list())],
-		["half a code unit", tagged(TAG.utf16, bin(0))],
-		["code units that are text", tagged(TAG.utf16, text("xx"))],
-		["a date that is cut", [0xd6, 1, 0, 0, 0, 0]],
-		["a BigInt without a sign", ext(2)],
-		["a BigInt without digits", ext(2, 0)],
-		["a BigInt with a sign of its own", ext(2, 7, 1)],
-		["a message of an unknown class", tagged(TAG.langchain, text("ChatOpenAI"), map())],
-		["a message of a class that is known by its number", tagged(TAG.langchain, text("HumanMessage"), map())],
-		["a message of a class that has not come yet", tagged(TAG.langchain, int(LANGCHAIN_CLASSES.length), map())],
-		["a message of half a class", tagged(TAG.langchain, float(0.5), map())],
-		["a key without a name", map([[NAMES.length], nil])],
+		["half a code unit", tagged(TAG.text, bin(0))],
+		["code units that are text", tagged(TAG.text, text("xx"))],
+		["a date that is text", tagged(TAG.date, text("2026"))],
+		["a BigInt without digits", ext(0x42)],
+		["a message of a class that has not come yet", tagged(TAG.langchain + CLASS_NAMES.length)],
+		["an argument without a name", instance("HumanMessage", [[ARGUMENTS.length], nil])],
+		["an argument that is a fraction", instance("HumanMessage", [float(0.5), nil])],
+		["an argument that has no value", tagged(TAG.langchain, int(0))],
+		["an argument that is a list", instance("HumanMessage", [list(), nil])],
 		["a key that is a large number", map([int(0), nil])],
-		["a message of a class called constructor", tagged(TAG.langchain, text("constructor"), map())],
-		["a message of a class called __proto__", tagged(TAG.langchain, text("__proto__"), map())],
-		["a message without fields", instance("HumanMessage")],
-		["a message made from a list", instance("HumanMessage", list())],
-		["a message made from a Map", instance("HumanMessage", tagged(TAG.map))],
 		["an instance of an unknown class", tagged(TAG.registered, text("Process"), map())],
 		["an instance of a class called toString", tagged(TAG.registered, text("toString"), map())],
 		["an instance without properties", tagged(TAG.registered, text("Plain"), nil)],
@@ -280,17 +286,22 @@ describe("keys of JavaScript's own", () => {
 	const hostile = map(["polluted", int(1)]);
 	const holders: Record<string, Part> = {
 		"an object": map(["__proto__", hostile]),
-		"an error": tagged(TAG.error, text("Error"), text("Error"), text(""), nil, map(["__proto__", hostile])),
+		"an object with a tag": tagged(TAG.object, text("__proto__"), hostile),
+		"an error": tagged(TAG.error, [0], text("Error"), text("Error"), text(""), nil, text("__proto__"), hostile),
 		"an instance": tagged(TAG.registered, text("Plain"), map(["__proto__", hostile], ["constructor", hostile])),
 		"a message": instance(
 			"AIMessage",
-			map(["content", text("")], ["__proto__", hostile], ["additional_kwargs", map(["__proto__", hostile])]),
+			["content", text("")],
+			["__proto__", hostile],
+			["additional_kwargs", map(["__proto__", hostile])],
 		),
 		"a part of a message": instance(
 			"AIMessageChunk",
-			map(["content", text("")], ["__proto__", hostile], ["constructor", map(["prototype", hostile])]),
+			["content", text("")],
+			["__proto__", hostile],
+			["constructor", map(["prototype", hostile])],
 		),
-		"a document": instance("Document", map(["metadata", map(["__proto__", hostile])])),
+		"a document": instance("Document", ["metadata", map(["__proto__", hostile])]),
 		"the constructor's prototype": map(["constructor", map(["prototype", hostile])]),
 	};
 

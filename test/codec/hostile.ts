@@ -33,9 +33,9 @@ const HEADS = [
 	0x00, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x91, 0x93, 0x9f, 0xa0, 0xa1, 0xbf, 0xc0, 0xc1, 0xc2, 0xc4, 0xc5, 0xc6,
 ];
 const MORE_HEADS = [
-	0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcf, 0xd0, 0xd3, 0xd4, 0xd6, 0xd7, 0xd8, 0xd9, 0xdb, 0xdd, 0xdf, 0xe0,
+	0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcf, 0xd0, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xdb, 0xdd, 0xdf, 0xe0,
 ];
-const INTERESTING = [...HEADS, ...MORE_HEADS, 0, 1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 0xff];
+const INTERESTING = [...HEADS, ...MORE_HEADS, 0, 1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 32, 0x42, 0x72, 0xff];
 
 /** Makes byte strings that are nearly right, in many ways. */
 export class HostileBytes {
@@ -74,7 +74,7 @@ export class HostileBytes {
 			case 6:
 				return [(bytes[0] ?? 0) ^ 0x10, ...bytes.slice(1)];
 			case 7:
-				return [...bytes.slice(0, at), 0xd6, 3, 0, 0, 0, this.#below(12), ...bytes.slice(at + this.#below(2))];
+				return [...bytes.slice(0, at), 0x93, 0xd4, 0, 0, 6, this.#below(12), ...bytes.slice(at + this.#below(2))];
 			default:
 				return bytes.toSpliced(at, 0, ...bytes.slice(this.#below(at + 1), at));
 		}
@@ -93,11 +93,18 @@ export class HostileBytes {
 					...Array.from({ length: count }, () => [0xa1, 97 + this.#below(4), ...this.#tokens(0)]).flat(),
 				];
 			case 2:
-				return [0x91 + count, 0xd4, 4, this.#pick([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 17, 18, 19, 20]), ...many(count)];
+				return [0x92 + count, 0xd4, 0, 0, this.#pick([...Array(20).keys(), 32, 38, 45, 60, 0x7f]), ...many(count)];
 			case 3:
-				return [0xd6, 3, 0, 0, 0, this.#below(8)];
+				return [0x93, 0xd4, 0, 0, 6, this.#below(8)];
 			case 4:
-				return [0xd4, this.#below(5), this.#below(4)];
+				return this.#pick([
+					[0xd4, 0, 0],
+					[0xd4, 0x42, 5],
+					[0xd4, 0x72, 0x40],
+					[0xd5, 0x42, 1, 2],
+					[0xd4, 0x73, 0],
+					[0xd4, this.#below(256), 0],
+				]);
 			case 5:
 				return [0xc4, count, ...Array.from({ length: count }, () => this.#below(256))];
 			case 6:

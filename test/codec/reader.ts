@@ -17,7 +17,7 @@ function listIn(paragraph: string): string[] {
 	);
 }
 
-const KEYS = listIn("Keys");
+const ARGUMENTS = listIn("Arguments");
 export const CLASS_NAMES = listIn("Classes");
 
 export class Tagged {
@@ -45,7 +45,7 @@ class ValueReader {
 		this.#objects.push(layout === 1 ? array : object);
 		while (this.#at < this.#bytes.length)
 			if (layout === 1) array.push(this.#read());
-			else object[this.#readKey()] = this.#read();
+			else object[this.#read() as string] = this.#read();
 		return layout === 1 ? array : object;
 	}
 
@@ -58,10 +58,11 @@ class ValueReader {
 		if (head >= 0xe0) return head - 256;
 		const [kind, size] = HEADS[head] ?? ["unknown", 0];
 		if (kind === "float") return this.#take(8).readDoubleBE();
+		if (kind === "bigint") return head === 0xd3 ? this.#take(8).readBigInt64BE() : this.#take(8).readBigUInt64BE();
 		if (kind === "constant") return [null, undefined, false, true][head - 0xc0];
 		if (kind === "fixext") return this.#readExtension(size);
 		const number = this.#uint(size);
-		if (kind === "int") return head === 0xd2 ? number | 0 : number;
+		if (kind === "int") return head < 0xd0 ? number : number - (number < 2 ** (size * 8 - 1) ? 0 : 2 ** (size * 8));
 		if (kind === "text") return this.#take(number).toString();
 		if (kind === "bin") return this.#number(new Uint8Array(this.#take(number)));
 		if (kind === "array") return this.#readArray(number);
@@ -71,38 +72,49 @@ class ValueReader {
 	}
 
 	#readArray(length: number): unknown {
-		const tag =
-			this.#bytes[this.#at] === 0xd4 && this.#bytes[this.#at + 1] === 4 ? this.#bytes[this.#at + 2] : undefined;
-		if (length === 0 || tag === undefined) {
-			const array = this.#number<unknown[]>([]);
-			while (array.length < length) array.push(this.#read());
-			return array;
-		}
+		const isTagged = this.#bytes.subarray(this.#at, this.#at + 3).toString("hex") === "d40000";
+		if (length === 0 || !isTagged) return this.#readElements(length, []);
 		this.#at += 3;
-		if (tag === 10) return Buffer.from(this.#read() as Uint8Array).toString("utf16le");
+		const tag = this.#uint(1);
+		if (tag === 0) return this.#readElements(length - 2, []);
+		if (tag === 1) return -0;
+		if (tag === 2) return Number.NaN;
+		if (tag === 3) return this.#readText();
+		if (tag === 6) return this.#objects[this.#read() as number];
 		const tagged = this.#number(new Tagged(tag));
-		while (tagged.fields.length < length - 1) tagged.fields.push(this.#read());
-		return tagged;
+		while (tagged.fields.length < length - 2) tagged.fields.push(this.#read());
+		return tag === 7 ? this.#replace(tagged, new Date(tagged.fields[0] as number)) : tagged;
+	}
+
+	#readElements(length: number, array: unknown[]): unknown[] {
+		this.#number(array);
+		while (array.length < length) array.push(this.#read());
+		return array;
+	}
+
+	/** The code units are no object of their own. */
+	#readText(): string {
+		const units = this.#read() as Uint8Array;
+		this.#objects.pop();
+		return Buffer.from(units).toString("utf16le");
+	}
+
+	#replace<T>(tagged: Tagged, value: T): T {
+		this.#objects[this.#objects.indexOf(tagged)] = value;
+		return value;
 	}
 
 	#readMap(length: number): Record<string, unknown> {
 		const object = this.#number<Record<string, unknown>>({});
-		for (let i = 0; i < length; i++) object[this.#readKey()] = this.#read();
+		for (let i = 0; i < length; i++) object[this.#read() as string] = this.#read();
 		return object;
-	}
-
-	#readKey(): string {
-		const key = this.#read();
-		return typeof key === "number" ? (KEYS[key] as string) : (key as string);
 	}
 
 	#readExtension(length: number): unknown {
 		const type = this.#uint(1);
 		const data = this.#take(length);
-		if (type === 0) return data[0] === 0 ? undefined : -0;
-		if (type === 1) return this.#number(new Date(data.readDoubleBE()));
-		if (type === 2) return BigInt(`0x${data.toString("hex", 1)}`) * (data[0] === 1 ? -1n : 1n);
-		if (type === 3) return this.#objects[data.readUInt32BE()];
+		if (type === 0) return undefined;
+		if (type === 0x42) return BigInt.asIntN(length * 8, BigInt(`0x${data.toString("hex")}`));
 		throw new Error(`no such extension: ${type}`);
 	}
 
@@ -128,12 +140,18 @@ const HEADS: Record<number, [kind: string, size: number]> = {
 	...Object.fromEntries([1, 2, 4].map((size, i) => [0xcc + i, ["int", size]])),
 	...Object.fromEntries([2, 4].map((size, i) => [0xdc + i, ["array", size]])),
 	...Object.fromEntries([2, 4].map((size, i) => [0xde + i, ["map", size]])),
-	...Object.fromEntries([1, 4, 8].map((size, i) => [[0xd4, 0xd6, 0xd7][i], ["fixext", size]])),
-	199: ["ext", 1],
-	201: ["ext", 4],
+	...Object.fromEntries([1, 2, 4].map((size, i) => [0xd0 + i, ["int", size]])),
+	...Object.fromEntries([1, 2, 4, 8, 16].map((size, i) => [0xd4 + i, ["fixext", size]])),
+	...Object.fromEntries([1, 2, 4].map((size, i) => [0xc7 + i, ["ext", size]])),
 	203: ["float", 8],
-	210: ["int", 4],
+	207: ["bigint", 8],
+	211: ["bigint", 8],
 };
+
+/** The name of an argument, and the class of an instance of LangChain. */
+export function nameOfArgument(key: unknown): string {
+	return typeof key === "number" ? (ARGUMENTS[key] as string) : (key as string);
+}
 
 export function readValue(bytes: Uint8Array): unknown {
 	return new ValueReader(bytes).readTop();

@@ -15,11 +15,14 @@ const member = fc.oneof(
 );
 const object = fc.dictionary(fc.oneof(fc.constantFrom("source", "step", "0"), text), member, { maxKeys: 20 });
 
+/** Whether an object with this key is a map of MessagePack. */
+const isOrdinary = (key: string) => key.isWellFormed() && key !== "__proto__" && !key.startsWith("\ufeff");
+
 describe("objects of simple values", () => {
 	it("have the bytes that the codec writes where it has to take more care", () => {
 		fc.assert(
 			fc.property(object, (value) => {
-				fc.pre(!Object.hasOwn(value, "and then"));
+				fc.pre(!Object.hasOwn(value, "and then") && Object.keys(value).every(isOrdinary));
 				const { bytes } = new DeltaCodec().encode(value);
 				// With an object inside it is not simple any more, and a last entry changes none before it.
 				const careful = new DeltaCodec().encode({ ...value, "and then": { a: 1 } }).bytes;

@@ -3,7 +3,7 @@ import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { DeltaCodec } from "../../src/codec/codec.ts";
-import { NAMES } from "../../src/codec/wire.ts";
+import { ARGUMENTS } from "../../src/codec/format.ts";
 import { diffBytes } from "../../src/engine/blobs/byte-delta.ts";
 import { packHistory, type RawHistory } from "../../src/engine/delta-channels/raw-history.ts";
 import { type Head, packHead } from "../../src/engine/head.ts";
@@ -32,6 +32,7 @@ export const VALUES: Record<string, () => unknown> = {
 	undefined: () => undefined,
 	booleans: () => [false, true],
 	"positive integers": () => [0, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31 - 1],
+	"an integer of 32 bits": () => 2 ** 32 - 1,
 	"negative integers": () => [-1, -32, -33, -128, -129, -(2 ** 31)],
 	"integers that are floats": () => [2 ** 31, 2 ** 32, -(2 ** 31) - 1, 2 ** 53],
 	floats: () => [0.5, -1.5, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
@@ -50,7 +51,13 @@ export const VALUES: Record<string, () => unknown> = {
 	"an object": () => ({ b: 1, a: { c: undefined, d: null } }),
 	"an object with odd keys": () => JSON.parse('{"": 1, "__proto__": {"constructor": 2}, "\\ud800": 3}'),
 	"an object of 16": () => [Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`k${n}`, n]))],
-	"keys that have numbers": () => [Object.fromEntries(NAMES.map((name, number) => [name, number])), { id: { id: 1 } }],
+	"arguments that have numbers": () =>
+		// A message decides on its type itself.
+		new HumanMessage(
+			Object.fromEntries(ARGUMENTS.filter((name) => name !== "type").map((name) => [name, name])) as never,
+		),
+	"an array that begins with undefined": () => [[undefined, 1], [undefined]],
+	"text that begins with a byte order mark": () => "\ufeffx",
 	bytes: () => new Uint8Array([0, 127, 255]),
 	"256 bytes": () => new Uint8Array(256).fill(7),
 	dates: () => [new Date(0), new Date("2026-11-16T01:02:03.004Z"), new Date(Number.NaN)],

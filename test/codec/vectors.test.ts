@@ -9,7 +9,7 @@ import { SqliteSaver } from "../../src/sqlite.ts";
 import { Sealer } from "../../src/storage/sealed/sealer.ts";
 import { spreadWrites } from "../support/pending.ts";
 import { CLASSES } from "./arbitraries.ts";
-import { CLASS_NAMES, readEnvelope, readPatch, readPending, readValue, Tagged } from "./reader.ts";
+import { CLASS_NAMES, nameOfArgument, readEnvelope, readPatch, readPending, readValue, Tagged } from "./reader.ts";
 import { assertSame } from "./same.ts";
 import { BASES, ENVELOPES, fromHex, HEADS, hex, identityOf, makeVectors, PATCHES, VALUES } from "./vector-inputs.ts";
 import vectors from "./vectors.json" with { type: "json" };
@@ -73,7 +73,9 @@ describe("a reader that was written from the description", () => {
 			"an array of arrays",
 			"an object",
 			"an object of 16",
-			"keys that have numbers",
+			"an array that begins with undefined",
+			"text that begins with a byte order mark",
+			"negative zero",
 			"a string of 256 bytes",
 			"256 bytes",
 		];
@@ -88,11 +90,8 @@ describe("a reader that was written from the description", () => {
 			"\ud800",
 		]);
 		expect(plainOf(readValue(stored("values", "a message")))).toEqual({
-			tag: 16,
-			fields: [
-				CLASS_NAMES.indexOf("HumanMessage"),
-				{ content: "hi", id: "1", additional_kwargs: {}, response_metadata: {} },
-			],
+			tag: 32 + CLASS_NAMES.indexOf("HumanMessage"),
+			fields: [1, "hi", 0, "1", 2, {}, 3, {}],
 		});
 		for (const name of Object.keys(VALUES)) expect(() => readValue(stored("values", name))).not.toThrow();
 	});
@@ -147,17 +146,20 @@ describe("a reader that was written from the description", () => {
 
 		expect(row.id).toBe(ids.at(-1));
 		const head = readValue(open(row.head, "checkpoint", thread, row.ns, row.id) as Uint8Array) as unknown[];
-		const [v, , versions, , metadata, , ...manifest] = head;
-		expect([v, versions]).toEqual([4, { messages: 8, step: 8, text: 1 }]);
+		const [v, , names, versions, , metadata, , ...manifest] = head as [number, number, string[], ...unknown[]];
+		expect([v, names, versions]).toEqual([4, ["messages", "step", "text"], [8, 8, 1]]);
 		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });
 		const read = Object.fromEntries(
-			Array.from({ length: manifest.length / 2 }, (_, n) => [manifest[n * 2], readCell(manifest[n * 2 + 1])]),
+			Array.from({ length: manifest.length / 2 }, (_, n) => [
+				names[manifest[n * 2] as number],
+				readCell(manifest[n * 2 + 1]),
+			]),
 		) as any;
 		expect([read.step, read.text]).toEqual([7, "long text, compressed ".repeat(100)]);
 		expect(
-			read.messages.map(({ fields }: Tagged) => [
-				CLASS_NAMES[fields[0] as number],
-				(fields[1] as { content: string }).content,
+			read.messages.map(({ tag, fields }: Tagged) => [
+				CLASS_NAMES[tag - 32],
+				fields[fields.findIndex((key, i) => i % 2 === 0 && nameOfArgument(key) === "content") + 1],
 			]),
 		).toEqual(messages.map((message: any) => [message.constructor.name, message.content]));
 		expect(db.prepare("SELECT count(*) FROM delta_blob WHERE base IS NOT NULL").pluck().get()).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-import { LANGCHAIN_CLASSES } from "../../src/codec/wire.ts";
+import { CLASS_NAMES } from "./reader.ts";
 
 /** Bytes of the stored format, written by hand: nothing of the encoder is used, so that what it never writes can be made. */
 export type Part = readonly number[];
@@ -35,12 +35,13 @@ export function map(...entries: [key: Part | string, value: Part][]): Part {
 }
 
 export function tagged(tag: number, ...fields: Part[]): Part {
-	return [0xdd, ...uint32(fields.length + 1), 0xd4, 4, tag, ...fields.flat()];
+	return [0xdd, ...uint32(fields.length + 2), ...empty, tag, ...fields.flat()];
 }
 
-/** An instance of a class of LangChain. */
-export function instance(name: (typeof LANGCHAIN_CLASSES)[number], ...fields: Part[]): Part {
-	return tagged(16, int(LANGCHAIN_CLASSES.indexOf(name)), ...fields);
+/** An instance of a class of LangChain, from names of arguments and their values. */
+export function instance(name: string, ...args: [key: Part | string, value: Part][]): Part {
+	const parts = args.flatMap(([key, value]) => [typeof key === "string" ? text(key) : key, value]);
+	return tagged(32 + CLASS_NAMES.indexOf(name), ...parts);
 }
 
 export function ext(type: number, ...bytes: number[]): Part {
@@ -48,7 +49,7 @@ export function ext(type: number, ...bytes: number[]): Part {
 }
 
 export function ref(number: number): Part {
-	return [0xd6, 3, ...uint32(number)];
+	return tagged(6, int(number));
 }
 
 /** One value, whose objects may refer to each other. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Budget, Lru } from "../../src/lru.ts";
+import { Lru } from "../../src/lru.ts";
 
 describe("Lru", () => {
 	it("answers what it was given", () => {
@@ -29,38 +29,6 @@ describe("Lru", () => {
 		lru.set("a", "new", 1);
 		lru.set("d", "d", 1);
 		expect(held(lru, "abcd")).toEqual(["new", "c", "d"]);
-	});
-
-	it("forgets what was replaced since as if it had not been", () => {
-		const lru = filled(["a", "b", "c"]);
-		lru.replace("a", "new", 1);
-		expect(held(lru, "abc")).toEqual(["new", "b", "c"]);
-		lru.replace("a", "newer", 1);
-		lru.set("d", "d", 1);
-		expect(held(lru, "abcd")).toEqual(["b", "c", "d"]);
-	});
-
-	it("weighs what was replaced, and forgets as many as it must for it", () => {
-		const lru = filled(["a", "b", "c"]);
-		lru.replace("c", "new", 2);
-		expect([held(lru, "abc"), lru.weight]).toEqual([["b", "new"], 3]);
-		lru.replace("c", "light", 1);
-		expect(lru.weight).toBe(2);
-		lru.replace("d", "d", 1);
-		expect(held(lru, "abcd")).toEqual(["b", "light", "d"]);
-		lru.replace("b", "too heavy", 4);
-		expect([held(lru, "abcd"), lru.weight]).toEqual([["light", "d"], 2]);
-	});
-
-	it("tells what it shares its limit with when something is replaced", () => {
-		const budget = new Budget(5);
-		const [first, second] = [new Lru<string, string>(budget), new Lru<string, string>(budget)];
-		first.set("a", "a", 2);
-		second.set("b", "b", 2);
-		second.replace("b", "new", 4);
-		expect([held(first, "a"), held(second, "b")]).toEqual([["a"], []]);
-		second.set("c", "c", 3);
-		expect([held(first, "a"), held(second, "c")]).toEqual([["a"], ["c"]]);
 	});
 
 	it("forgets as many as it must for a heavy one", () => {
@@ -113,7 +81,7 @@ describe("Lru", () => {
 
 	it("is, after any calls, what a list with the newest last would be", () => {
 		const call = fc.record({
-			do: fc.constantFrom("get", "set", "replace", "delete", "clear"),
+			do: fc.constantFrom("get", "set", "delete", "clear"),
 			key: fc.nat(6),
 			weight: fc.nat(6),
 		});
@@ -134,12 +102,6 @@ describe("Lru", () => {
 						lru.set(key, `${n}`, weight);
 						model = weight > limit ? others : [...others, { key, value: `${n}`, weight }];
 						while (total(model) > limit) model.shift();
-					} else if (kind === "replace") {
-						lru.replace(key, `${n}`, weight);
-						const entry = { key, value: `${n}`, weight };
-						if (weight > limit) model = others;
-						else model = known === undefined ? [...others, entry] : model.map((one) => (one === known ? entry : one));
-						while (total(model) > limit) model.shift();
 					} else if (kind === "delete") {
 						lru.delete(key);
 						model = others;
@@ -152,52 +114,6 @@ describe("Lru", () => {
 				for (const { key, value } of model) expect(lru.get(key)).toBe(value);
 			}),
 			{ seed: 20261116, numRuns: 500 },
-		);
-	});
-});
-
-describe("Lrus that share a budget", () => {
-	function share(limit: number, count: number): Lru<number, string>[] {
-		const budget = new Budget(limit);
-		return Array.from({ length: count }, () => new Lru<number, string>(budget));
-	}
-
-	it("take all of it, whichever needs it", () => {
-		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
-		for (let n = 0; n < 20; n++) one.set(n, "one", 1);
-		expect([one.weight, other.weight]).toEqual([10, 0]);
-		one.clear();
-		for (let n = 0; n < 20; n++) other.set(n, "other", 1);
-		expect([one.weight, other.weight]).toEqual([0, 10]);
-	});
-
-	it("take from the heaviest what another needs, and there what was used longest ago", () => {
-		const [one, other] = share(10, 2) as [Lru<number, string>, Lru<number, string>];
-		for (let n = 0; n < 10; n++) one.set(n, "one", 1);
-		for (let n = 0; n < 3; n++) other.set(n, "other", 1);
-		expect([0, 1, 2, 3].map((n) => one.get(n))).toEqual([undefined, undefined, undefined, "one"]);
-		expect([0, 1, 2].map((n) => other.get(n))).toEqual(["other", "other", "other"]);
-	});
-
-	it("never weigh more than it together, after any calls", () => {
-		const call = fc.record({
-			map: fc.nat(2),
-			do: fc.constantFrom("get", "set", "set", "set", "replace", "replace", "delete", "clear"),
-			key: fc.nat(6),
-			weight: fc.nat(12),
-		});
-		fc.assert(
-			fc.property(fc.nat(15), fc.array(call, { maxLength: 80 }), (limit, steps) => {
-				const maps = share(limit, 3);
-				for (const { map, do: kind, key, weight } of steps) {
-					const lru = maps[map] as Lru<number, string>;
-					if (kind === "set" || kind === "replace") lru[kind](key, "value", weight);
-					else if (kind === "clear") lru.clear();
-					else lru[kind as "get" | "delete"](key);
-					expect(total(maps)).toBeLessThanOrEqual(limit);
-				}
-			}),
-			{ seed: 20261117, numRuns: 500 },
 		);
 	});
 });

@@ -22,7 +22,8 @@ function install(project: string, neighbours: string[]): void {
 	const modules = join(project, "node_modules");
 	mkdirSync(modules, { recursive: true });
 	cpSync(join(folder, "package"), join(modules, name), { recursive: true });
-	for (const neighbour of neighbours) symlinkSync(join(root, "node_modules", neighbour), join(modules, neighbour));
+	for (const neighbour of ["msgpackr", ...neighbours])
+		symlinkSync(join(root, "node_modules", neighbour), join(modules, neighbour));
 }
 
 /** Runs a script inside a project and answers what it printed. */
@@ -232,7 +233,9 @@ describe("A browser bundle", () => {
 
 		const inputs = Object.keys(metafile.inputs);
 		expect(inputs.some((input) => input.includes(`${name}/dist/index.js`))).toBe(true);
-		expect(inputs.filter((input) => /better-sqlite3|msgpackr|dist\/(?:studio|cli)\/|\.node$/.test(input))).toEqual([]);
+		expect(
+			inputs.filter((input) => /better-sqlite3|msgpackr-extract|dist\/(?:studio|cli)\/|\.node$/.test(input)),
+		).toEqual([]);
 		const imports = Object.values(metafile.inputs).flatMap((input) => input.imports.map(({ path }) => path));
 		expect(imports.filter((path) => path.startsWith("node:") || builtinModules.includes(path))).toEqual([]);
 

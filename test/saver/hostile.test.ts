@@ -12,8 +12,8 @@ const ATTACKS: Record<string, string[]> = {
 	"SQL in a metadata filter key, as in GHSA-9rwj-6rc7-p77c": [
 		"x') OR '1'='1",
 		"x') = 'y' OR 1=1 --",
-		"') UNION SELECT thread_id, head, 1, 2, 3 FROM delta_checkpoint --",
-		"x'); DELETE FROM delta_thread; --",
+		"') UNION SELECT thread_id, head, 1, 2, 3 FROM delta_checkpoints --",
+		"x'); DELETE FROM delta_threads; --",
 		'x") OR ("1"="1',
 		"victim'/**/OR/**/'1'='1",
 		"$1",

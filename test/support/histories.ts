@@ -52,7 +52,7 @@ const operation = fc.oneof(
 			run: pick,
 		}),
 	},
-	{ weight: 1, arbitrary: fc.record({ do: fc.constant("again"), thread: pick, at: pick, edits }) },
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("again"), thread: pick, at: pick, edits, how: pick }) },
 	{ weight: 1, arbitrary: fc.record({ do: fc.constant("twin"), thread: pick, at: pick }) },
 	{ weight: 2, arbitrary: fc.record({ do: fc.constant("copy"), thread: pick, target: pick, how: pick, at: pick }) },
 	{ weight: 2, arbitrary: fc.record({ do: fc.constant("prune"), thread: pick, keep: pick }) },
@@ -84,8 +84,6 @@ class HistoryRun {
 	#storage: Storage;
 	#saver: DeltaSaver;
 	#clock = 0;
-	/** Threads where something was replaced: what it took is given back by the next deletion there. */
-	readonly #replaced = new Set<string>();
 
 	constructor(backend: HistoryBackend) {
 		this.#backend = backend;
@@ -150,7 +148,6 @@ class HistoryRun {
 				const keepLast = 1 + ((operation.keep ?? 0) % 4);
 				await this.#saver.prune([thread], { keepLast });
 				this.#model.prune(thread, keepLast);
-				this.#replaced.delete(thread);
 				return {};
 			}
 			case "runs": {
@@ -162,7 +159,6 @@ class HistoryRun {
 			default:
 				await this.#saver.deleteThread(thread);
 				this.#model.deleteThread(thread);
-				this.#replaced.delete(thread);
 				return {};
 		}
 	}
@@ -213,7 +209,10 @@ class HistoryRun {
 		});
 	}
 
-	/** The same id once more, as its own parent: what LangGraph does when a run ends where it began. */
+	/**
+	 * The same id once more, as its own parent: what LangGraph does when a run ends where it began. Or as others may do it:
+	 * without a parent, or with the one that it has and all values.
+	 */
 	async #putAgain(operation: Operation): Promise<void> {
 		const threadId = choose(THREADS, operation.thread);
 		const known = choose(this.#model.list(threadId), operation.at);
@@ -225,8 +224,9 @@ class HistoryRun {
 			edit_(values, edit);
 			newVersions[edit.channel] = versions[edit.channel] = (versions[edit.channel] ?? 0) + 1;
 		}
-		this.#replaced.add(threadId);
-		await this.#store(threadId, newVersions, { ...known, parentId: known.id, values, versions });
+		const parentId = choose([known.id, undefined, known.parentId], operation.how);
+		const isStep = parentId === undefined || parentId === known.id;
+		await this.#store(threadId, isStep ? newVersions : versions, { ...known, parentId, values, versions });
 	}
 
 	/** What LangGraph's `__copy__` does: the same values beside the original, none of them new. */
@@ -285,7 +285,6 @@ class HistoryRun {
 		const taskId = `task-${(operation.kind ?? 0) % 4}`;
 		const runId = choose([undefined, ...RUNS], operation.run);
 		const config = { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id, run_id: runId } };
-		if ((kind === 1 || kind === 2) && (operation.size ?? 0) > 400) this.#replaced.add(threadId);
 		const taskPath = choose(TASK_PATHS, operation.size);
 		await this.#saver.putWrites(config, structuredClone(writes), taskId, taskPath);
 		this.#model.putWrites(threadId, { ns, id, taskId, taskPath, runId }, writes);
@@ -361,7 +360,6 @@ class HistoryRun {
 
 	/** Every blob that is stored is named by some channel that is stored: `stats` gives one that is not the name "". */
 	async #checkNoGarbage(): Promise<void> {
-		if (this.#replaced.size > 0) return;
 		const { channels, blobs, bytes } = await this.#saver.stats();
 		assert.ok(!channels.some(({ channel }) => channel === ""), "a blob that nothing refers to");
 		assert.equal(

@@ -11,7 +11,10 @@ export const historyBackends: Record<string, () => Promise<HistoryBackend>> = {
 	memory: async () => ({ storage: new MemoryStorage() }),
 	sqlite: async () => {
 		const folder = await mkdtemp(join(tmpdir(), "history-"));
-		const source = { ...fileSource(join(folder, "test.db")), open: () => fast(openDatabase(join(folder, "test.db"))) };
+		const source = {
+			...fileSource(join(folder, "test.db")),
+			open: async () => fast(openDatabase(join(folder, "test.db"))),
+		};
 		const open = () => new SqliteStorage(source);
 		return { storage: open(), reopen: async () => open(), teardown: () => rm(folder, { recursive: true }) };
 	},

@@ -48,7 +48,7 @@ export class Model {
 		const key = keyOf(checkpoint.ns, checkpoint.id);
 		const before = checkpoints.get(key);
 		const asked = checkpoint.parentId === checkpoint.id ? undefined : checkpoint.parentId;
-		checkpoints.set(key, { ...structuredClone(checkpoint), parentId: before ? before.parentId : asked });
+		checkpoints.set(key, { ...structuredClone(checkpoint), parentId: asked ?? before?.parentId });
 	}
 
 	putWrites(

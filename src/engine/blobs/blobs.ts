@@ -1,9 +1,9 @@
 import type { Encoded } from "../../codec/codec.ts";
 import { CheckpointError } from "../../errors.ts";
-import { type Budget, Lru } from "../../lru.ts";
+import type { Lru } from "../../lru.ts";
 import type { BlobRow, Storage } from "../../storage/storage.ts";
 import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
-import { type ChainCost, patchCost, rowCost, shouldStoreWhole } from "./snapshot-policy.ts";
+import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */
 export interface Blob extends Encoded, ChainCost {}
@@ -22,12 +22,6 @@ export function weightOf({ bytes }: Encoded): number {
 	return BLOB_BYTES + bytes.buffer.byteLength;
 }
 
-const NO_ROWS: readonly BlobRow[] = [];
-
-export function rowsOf(blobs: readonly MadeBlob[]): readonly BlobRow[] {
-	return blobs.length === 0 ? NO_ROWS : blobs.map(({ row }) => row);
-}
-
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
 const ID_BLOCK = 256;
 
@@ -35,23 +29,16 @@ const ID_BLOCK = 256;
 export class Blobs {
 	readonly #storage: Storage;
 	readonly #recent: Lru<number, Blob>;
-	/** What reading one more row of a chain costs, in bytes. */
-	readonly #rowCost: number;
 	#nextId = 0;
 	#lastId = -1;
 
-	constructor(storage: Storage, budget: Budget) {
+	constructor(storage: Storage, recent: Lru<number, Blob>) {
 		this.#storage = storage;
-		this.#recent = new Lru(budget);
-		this.#rowCost = rowCost(storage.isInMemory === true);
+		this.#recent = recent;
 	}
 
-	/** A number that nothing else has. A promise once in a while only. */
-	nextId(): number | Promise<number> {
-		return this.#nextId > this.#lastId ? this.#reserveId() : this.#nextId++;
-	}
-
-	async #reserveId(): Promise<number> {
+	/** A number that nothing else has. */
+	async nextId(): Promise<number> {
 		while (this.#nextId > this.#lastId) {
 			const first = await this.#storage.reserveIds(ID_BLOCK);
 			// Another caller may have been served while this one waited; both blocks are good.
@@ -87,8 +74,7 @@ export class Blobs {
 			if (blob === undefined) continue;
 			known.set(id, blob);
 			found.set(id, blob);
-			const isAtHand = this.#storage.isInMemory && blob.patches === 0;
-			if (!isAtHand) this.remember(id, blob);
+			this.remember(id, blob);
 		}
 		return found;
 	}
@@ -132,7 +118,7 @@ export class Blobs {
 				source: patch.source === undefined ? undefined : this.#sourceOf(patch, rows, known),
 			}));
 			const bytes = applyPatches(start.bytes, layers);
-			const costs = layers.map(({ patch, source }) => patchCost(patch, source, this.#rowCost));
+			const costs = layers.map(({ patch, source }) => patchCost(patch, source));
 			const cost = costs.reduce((sum, cost) => sum + cost, start.patches);
 			return { type: start.type, bytes, patches: cost, whole: start.whole };
 		} catch (error) {
@@ -168,7 +154,7 @@ export class Blobs {
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;
 		const { patch, usesSource } = diffBytes(base.bytes, bytes, source?.blob.bytes);
-		const cost = patchCost(patch, usesSource ? source?.blob.bytes : undefined, this.#rowCost);
+		const cost = patchCost(patch, usesSource ? source?.blob.bytes : undefined);
 		if (shouldStoreWhole(bytes.length, cost, base)) return this.makeWhole(value);
 		const row = {
 			id: await this.nextId(),
@@ -201,9 +187,5 @@ export class Blobs {
 
 	forget(id: number): void {
 		this.#recent.delete(id);
-	}
-
-	clear(): void {
-		this.#recent.clear();
 	}
 }

@@ -3,15 +3,7 @@
  * figure means shorter chains, quicker reads and more whole copies. With this one a chat whose messages have some 400
  * bytes is stored whole whenever it is four times as long, so that its share of whole copies is the same at any length.
  */
-const PATCH_ROW_COST = 64;
-/** The same where rows are in memory. Longer chains are read about as quickly there, and a whole copy weighs more. */
-const PATCH_ROW_COST_IN_MEMORY = 8;
-
-/** @param isInMemory whether the rows are */
-export function rowCost(isInMemory: boolean): number {
-	return isInMemory ? PATCH_ROW_COST_IN_MEMORY : PATCH_ROW_COST;
-}
-
+export const PATCH_ROW_COST = 64;
 /** What the blob that a patch would build on costs to read. */
 export interface ChainCost {
 	/** Bytes and rows of the patches since the last whole blob, with what each row costs. */
@@ -33,7 +25,7 @@ export function shouldStoreWhole(wholeBytes: number, patchCost: number, base: Ch
 	return start + base.patches + patchCost >= 2 * wholeBytes;
 }
 
-/** What it costs to read a patch, with the row that it takes bytes of, if there is one. */
-export function patchCost(patch: Uint8Array, source: Uint8Array | undefined, row: number): number {
-	return patch.length + row + (source === undefined ? 0 : source.length + row);
+/** What it costs to read a patch, with the row that it copies bytes from, if there is one. */
+export function patchCost(patch: Uint8Array, source: Uint8Array | undefined): number {
+	return patch.length + PATCH_ROW_COST + (source === undefined ? 0 : source.length + PATCH_ROW_COST);
 }

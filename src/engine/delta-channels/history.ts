@@ -23,11 +23,12 @@ export async function readHistory(
 		const { seed, writes = [] } = raw.get(channel) ?? {};
 		const history: DeltaChannelHistory = { writes: [] };
 		const at = key as CheckpointKey;
-		for (const { taskId, cell } of writes) {
-			const value = engine.decodeCell(at, channel, cell, blobs);
-			history.writes.push([taskId, channel, value instanceof Promise ? await value : value]);
-		}
-		if (seed !== undefined) history.seed = await engine.decodeCell(at, channel, seed, blobs);
+		const cells = seed === undefined ? [] : [seed];
+		for (const { cell } of writes) cells.push(cell);
+		const named = cells.map((cell) => [channel, cell] as const);
+		const values = await engine.decodeAll(at, named, blobs);
+		if (seed !== undefined) history.seed = values.shift();
+		for (const [i, { taskId }] of writes.entries()) history.writes.push([taskId, channel, values[i]]);
 		Object.defineProperty(histories, channel, { value: history, writable: true, enumerable: true, configurable: true });
 	}
 	return histories;
@@ -39,5 +40,5 @@ async function resolve(
 ): Promise<CheckpointKey | undefined> {
 	if (threadId === undefined) return undefined;
 	if (id !== undefined) return { threadId, ns, id };
-	return engine.storage.getLatest(threadId, ns);
+	return (await engine.storage.read({ threadId, ns, limit: 1 }, "rows")).checkpoints[0];
 }

@@ -1,7 +1,5 @@
-import { type Budget, Lru } from "../../lru.ts";
+import type { Lru } from "../../lru.ts";
 import { compareIds } from "../../storage/compare-ids.ts";
-import { type KeptBytes, keepBytes, readBytes } from "../../storage/memory/kept-bytes.ts";
-import type { WriteRow } from "../../storage/storage.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
 /** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */
@@ -10,72 +8,20 @@ export interface Place {
 	readonly newerId: string | undefined;
 }
 
-/** A past write as it is remembered. */
-export class KeptPast {
-	readonly #taskId: string;
-	readonly #type: string | undefined;
-	readonly #value: number | KeptBytes;
-
-	constructor({ taskId, type, value }: WriteRow) {
-		this.#taskId = taskId;
-		this.#type = type;
-		this.#value = typeof value === "number" ? value : keepBytes(value);
-	}
-
-	get bytes(): number {
-		return typeof this.#value === "number" ? 0 : this.#value.length;
-	}
-
-	read(): PastWrite {
-		const value = this.#value;
-		return {
-			taskId: this.#taskId,
-			cell: typeof value === "number" ? value : { type: this.#type, bytes: readBytes(value) },
-		};
-	}
-}
-
-/** What a link says. */
-export interface LinkContent {
+/** One checkpoint's part in the history of a channel, for one of its children. */
+export interface Link extends Place {
 	/** Its own writes, and those at its parent that made it, oldest first. */
-	readonly own: readonly KeptPast[];
-	readonly before: readonly KeptPast[];
+	readonly own: readonly PastWrite[];
+	readonly before: readonly PastWrite[];
 	/** What is known of all that came earlier, if the history ends here. */
 	readonly start: RawHistory | undefined;
-	/** Where it goes on otherwise. */
+	/** Where it continues otherwise. */
 	readonly next: Place | undefined;
-}
-
-/** One checkpoint's part in the history of a channel, for one of its children. There may be very many. */
-export class Link implements Place, LinkContent {
-	readonly id: string;
-	readonly newerId: string | undefined;
-	readonly own: readonly KeptPast[];
-	readonly before: readonly KeptPast[];
-	readonly start: RawHistory | undefined;
-	readonly #nextId: string | undefined;
-	readonly #nextNewerId: string | undefined;
-	/** The link where it goes on, as it was found before. */
+	/** The link where it continues, as it was found before. */
 	nextLink: Link | undefined;
 	/** Whether something changed at a checkpoint that it was made from. */
-	isOutdated = false;
-
-	constructor({ id, newerId }: Place, { own, before, start, next }: LinkContent) {
-		this.id = id;
-		this.newerId = newerId;
-		this.own = own.length === 0 ? NO_WRITES : own;
-		this.before = before.length === 0 ? NO_WRITES : before;
-		this.start = start;
-		this.#nextId = next?.id;
-		this.#nextNewerId = next?.newerId;
-	}
-
-	get next(): Place | undefined {
-		return this.#nextId === undefined ? undefined : { id: this.#nextId, newerId: this.#nextNewerId };
-	}
+	isOutdated: boolean;
 }
-
-const NO_WRITES: readonly KeptPast[] = [];
 
 /** What a link without any writes takes in memory, about. */
 const LINK_BYTES = 250;
@@ -83,41 +29,41 @@ const LINK_BYTES = 250;
 export const ORPHANS = "";
 
 /**
- * Remembers the links of recent histories.
+ * Remembers the links of recent histories, by thread.
  *
  * A history is asked for at every run of a graph, and hardly differs from the one before. A link holds until something
  * changes at a checkpoint that it was made from: this process tells what it changes, the storage whether anybody else
  * did.
  */
 export class LinkCache {
-	readonly #threads: Lru<string, ThreadLinks>;
+	readonly #cache: Lru<string, ThreadLinks>;
 
-	constructor(budget: Budget) {
-		this.#threads = new Lru(budget);
+	constructor(cache: Lru<string, ThreadLinks>) {
+		this.#cache = cache;
 	}
 
 	/** What is remembered of a thread, whether or not it still holds. */
 	peek(threadId: string): ThreadLinks | undefined {
-		return this.#threads.get(threadId);
+		return this.#cache.get(keyOf(threadId));
 	}
 
 	/**
 	 * What is remembered of a thread and still holds, to be filled further: it is told of changes from now on.
 	 *
-	 * @param epoch the storage's, see `Storage.getEpoch`
+	 * @param epoch the storage's, see `PathReading.epoch`
 	 */
 	open(threadId: string, epoch: number): ThreadLinks {
-		const known = this.#threads.get(threadId);
+		const known = this.peek(threadId);
 		if (known?.epoch === epoch) return known;
 		known?.end();
 		const links = new ThreadLinks(epoch);
-		this.#threads.set(threadId, links, 0);
+		this.#cache.set(keyOf(threadId), links, LINK_BYTES);
 		return links;
 	}
 
 	/** Counts what was filled in, unless it was forgotten meanwhile. */
 	keep(threadId: string, links: ThreadLinks): void {
-		if (this.#threads.get(threadId) === links) this.#threads.set(threadId, links, links.bytes);
+		if (this.peek(threadId) === links) this.#cache.set(keyOf(threadId), links, LINK_BYTES + links.bytes);
 	}
 
 	/**
@@ -126,17 +72,18 @@ export class LinkCache {
 	 * @param orphanAt what writes were stored at, if that may have no row
 	 */
 	change(threadId: string, ns: string, ids: readonly (string | undefined)[], orphanAt?: string): void {
-		this.#threads.get(threadId)?.change(ns, ids, orphanAt);
+		this.peek(threadId)?.change(ns, ids, orphanAt);
 	}
 
 	forget(threadId: string): void {
-		this.#threads.get(threadId)?.end();
-		this.#threads.delete(threadId);
+		this.peek(threadId)?.end();
+		this.#cache.delete(keyOf(threadId));
 	}
+}
 
-	clear(): void {
-		this.#threads.clear();
-	}
+/** No namespace has such a key, as those begin with a number. */
+function keyOf(threadId: string): string {
+	return `links ${threadId}`;
 }
 
 /** The links of one thread. */
@@ -145,73 +92,50 @@ export class ThreadLinks {
 	bytes = 0;
 	/** Counts changes: what was read before one may not be kept after it. */
 	changes = 0;
-	/** By namespace, then by channel. */
-	readonly #channels = new Map<string, Map<string, ChannelLinks>>();
+	/** By namespace, channel and checkpoint: the links that were made from it, its own among them. */
+	readonly #dependents = new Map<string, Map<string, Map<string, Link[]>>>();
 
 	constructor(epoch: number) {
 		this.epoch = epoch;
 	}
 
-	find(ns: string, channel: string, place: Place): Link | undefined {
-		return this.#channels.get(ns)?.get(channel)?.find(place);
+	find(ns: string, channel: string, { id, newerId }: Place): Link | undefined {
+		const links = this.#dependents.get(ns)?.get(channel)?.get(id);
+		return links?.find((link) => link.id === id && link.newerId === newerId && !link.isOutdated);
 	}
 
 	/** @param dependsOn the checkpoints whose rows, writes or children it was made from */
 	add(ns: string, channel: string, link: Link, dependsOn: readonly string[]): void {
-		const channels = getOrAdd(this.#channels, ns, () => new Map<string, ChannelLinks>());
-		getOrAdd(channels, channel, () => new ChannelLinks()).add(link, dependsOn);
+		const older = this.find(ns, channel, link);
+		if (older !== undefined) older.isOutdated = true;
+		const channels = getOrAdd(this.#dependents, ns, () => new Map<string, Map<string, Link[]>>());
+		const dependents = getOrAdd(channels, channel, () => new Map<string, Link[]>());
+		for (const id of dependsOn) {
+			const others = (dependents.get(id) ?? []).filter(({ isOutdated }) => !isOutdated);
+			dependents.set(id, [...others, link]);
+		}
 		this.bytes += LINK_BYTES;
-		for (const { bytes } of [...link.own, ...link.before]) this.bytes += bytes;
+		for (const { cell } of [...link.own, ...link.before])
+			this.bytes += typeof cell === "number" ? 0 : cell.bytes.length;
 	}
 
 	change(ns: string, ids: readonly (string | undefined)[], orphanAt: string | undefined): void {
 		this.changes++;
-		for (const links of this.#channels.get(ns)?.values() ?? []) {
-			for (const id of ids) if (id !== undefined) links.change(id);
-			if (orphanAt !== undefined) links.changeOrphans(orphanAt);
+		for (const dependents of this.#dependents.get(ns)?.values() ?? []) {
+			for (const id of ids) {
+				if (id === undefined) continue;
+				for (const link of dependents.get(id) ?? []) link.isOutdated = true;
+				dependents.delete(id);
+			}
+			// Only a checkpoint without a parent looks for writes without a row, and only for older ones.
+			if (orphanAt !== undefined)
+				for (const link of dependents.get(ORPHANS) ?? []) if (compareIds(orphanAt, link.id) < 0) link.isOutdated = true;
 		}
 	}
 
 	/** Whoever still fills it must not be believed. */
 	end(): void {
 		this.changes++;
-	}
-}
-
-const NO_LINKS: Link[] = [];
-
-/** The links of one channel. */
-class ChannelLinks {
-	/** By checkpoint: the links that were made from it, its own among them. */
-	readonly #dependents = new Map<string, Link[]>();
-
-	find({ id, newerId }: Place): Link | undefined {
-		const isIt = (link: Link) => link.id === id && link.newerId === newerId && !link.isOutdated;
-		return this.#dependents.get(id)?.find(isIt);
-	}
-
-	add(link: Link, dependsOn: readonly string[]): void {
-		const older = this.find(link);
-		if (older !== undefined) older.isOutdated = true;
-		for (const id of dependsOn) {
-			const others = (this.#dependents.get(id) ?? []).filter(({ isOutdated }) => !isOutdated);
-			// Unlike one that is pushed to, this list has no room to spare.
-			this.#dependents.set(id, others.concat(link));
-		}
-	}
-
-	change(id: string): void {
-		const links = this.#dependents.get(id);
-		if (links === undefined) return;
-		for (const link of links) link.isOutdated = true;
-		// Others are likely to come: to delete it now would leave a gap in the map.
-		this.#dependents.set(id, NO_LINKS);
-	}
-
-	/** Only a checkpoint without a parent looks for writes without a row, and only for older ones. */
-	changeOrphans(orphanAt: string): void {
-		for (const link of this.#dependents.get(ORPHANS) ?? [])
-			if (compareIds(orphanAt, link.id) < 0) link.isOutdated = true;
 	}
 }
 

@@ -9,39 +9,38 @@ import { absorbedTasks, findOriginal, type PathCheckpoint, sameVersions, type Ta
 /** What tells how a checkpoint came to be. */
 type Made = Pick<Head, "versions" | "seen" | "manifest">;
 
-/**
- * Channels that may live from writes instead of a stored value: those with a version and no value. A delta channel is
- * always one of them, except at its snapshots.
- */
-function hasValueless(versions: Readonly<Record<string, unknown>>, values: object): boolean {
-	for (const channel in versions) if (!Object.hasOwn(values, channel) && !isInternal(channel)) return true;
-	return false;
-}
-
 /** Whether it is one of LangGraph's own channels, which are never rebuilt from writes. */
 export function isInternal(channel: string): boolean {
 	return channel.startsWith("__") || channel.startsWith("branch:to:") || channel.startsWith("join:");
 }
 
-/** Whether the checkpoint has, had or may have a channel that is rebuilt from writes. */
-export function hasRebuildable(
+/**
+ * Whether the checkpoint has a channel that may be rebuilt from writes: one with a version and no value, which a delta
+ * channel always is except at its snapshots, or such a snapshot.
+ */
+export function hasDeltaChannel(
 	versions: Readonly<Record<string, unknown>>,
 	values: Readonly<Record<string, unknown>>,
-	base: Head | undefined,
 ): boolean {
-	if (base?.origin !== undefined || hasValueless(versions, values)) return true;
-	for (const channel in values) {
-		const value = values[channel];
-		if (typeof value === "object" && isDeltaSnapshot(value)) return true;
-	}
+	for (const channel in versions) if (!Object.hasOwn(values, channel) && !isInternal(channel)) return true;
+	for (const channel in values) if (isSnapshot(values[channel])) return true;
 	return false;
+}
+
+function isSnapshot(value: unknown): boolean {
+	try {
+		return typeof value === "object" && isDeltaSnapshot(value);
+	} catch {
+		// A value that can't be looked at is refused when it is encoded.
+		return false;
+	}
 }
 
 /** What is known only now of how a checkpoint came to be. `base` is its parent's head, or its own if it is put again. */
 export async function findOrigin(
 	engine: Engine,
 	input: PutInput,
-	row: Omit<CheckpointRow, "head">,
+	row: Omit<CheckpointRow, "head" | "blobs">,
 	head: Made,
 	base: Head | undefined,
 ): Promise<Origin> {
@@ -71,15 +70,16 @@ function putAgain({ seen }: Head, origin: Origin, actor: number): Pick<Origin, "
 async function findCopy(
 	engine: Engine,
 	{ copyOf }: PutInput,
-	row: Omit<CheckpointRow, "head">,
+	row: Omit<CheckpointRow, "head" | "blobs">,
 	head: Made,
 ): Promise<PathCheckpoint | undefined> {
-	const { storage } = engine;
 	const { threadId, ns, id, parentId, source, step } = row;
-	const parent = parentId === undefined ? undefined : await storage.getCheckpoint({ threadId, ns, id: parentId });
-	const siblings =
-		parentId === undefined ? await roots(engine, row) : await storage.getChildren(threadId, ns, [parentId]);
-	const known = siblings.filter((sibling) => copyOf === undefined || sibling.id === copyOf);
+	const { path, siblings } =
+		parentId === undefined
+			? await readRoots(engine, row)
+			: await engine.storage.readPath({ threadId, ns, id: parentId }, 1);
+	const [parent] = path;
+	const known = copyOf === undefined ? siblings : siblings.filter((sibling) => sibling.id === copyOf);
 	return findOriginal({
 		child: { id, parentId, source, step, versions: head.versions },
 		parent: parent && pathCheckpoint(parent),
@@ -87,10 +87,11 @@ async function findCopy(
 	});
 }
 
-async function roots(engine: Engine, { threadId, ns }: CheckpointKey): Promise<FoundCheckpoint[]> {
-	const rows: FoundCheckpoint[] = [];
-	for await (const row of engine.scanAll({ threadId, ns })) if (row.parentId === undefined) rows.push(row);
-	return rows;
+/** The checkpoints of a namespace that have no parent either. */
+async function readRoots(engine: Engine, { threadId, ns }: CheckpointKey) {
+	const siblings: FoundCheckpoint[] = [];
+	for await (const row of engine.scanAll({ threadId, ns })) if (row.parentId === undefined) siblings.push(row);
+	return { path: [], siblings };
 }
 
 /** A row as the attribution of writes sees it. */
@@ -98,7 +99,8 @@ export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): Pat
 	const { id, parentId, source, step } = row;
 	const { versions, seen, origin } = head;
 	const resumedAt = origin?.resumedAt ?? seen.__interrupt__;
-	return { id, parentId, source, step, versions, ...origin, resumedAt };
+	const { actor, absorbed, again } = origin ?? {};
+	return { id, parentId, source, step, versions, resumedAt, actor, again, absorbed };
 }
 
 function taskState(head: Made): TaskState {

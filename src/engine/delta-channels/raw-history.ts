@@ -1,5 +1,6 @@
+import { packPlain, unpackPlain } from "../../codec/codec.ts";
 import type { CheckpointKey, DeltaBaseRow } from "../../storage/storage.ts";
-import { type Cell, type Head, packCell, packList, unpackCell, unpackList } from "../head.ts";
+import { type Cell, type Head, packCell, unpackCell } from "../head.ts";
 import { isInternal } from "./origin.ts";
 
 /** What made a delta channel's value, not decoded: a value to start from, if there is one, and writes, oldest first. */
@@ -30,11 +31,11 @@ export function keepLost(
 export function packHistory({ seed, writes, includes }: RawHistory): Uint8Array {
 	const fields: unknown[] = [seed === undefined ? null : packCell(seed), includes ?? null];
 	for (const { taskId, cell } of writes) fields.push(taskId, packCell(cell));
-	return packList(fields);
+	return packPlain(fields);
 }
 
 export function unpackHistory(data: Uint8Array): RawHistory {
-	const [seed, includes, ...rest] = unpackList(data);
+	const [seed, includes, ...rest] = unpackPlain(data);
 	const writes: PastWrite[] = [];
 	for (let i = 0; i < rest.length; i += 2) writes.push({ taskId: rest[i] as string, cell: unpackCell(rest[i + 1]) });
 	return {

@@ -1,15 +1,18 @@
-import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
-import type { CheckpointKey, FoundCheckpoint, PathReading, Storage, WriteRow } from "../../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, PathReading, WriteRow } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Head } from "../head.ts";
 import { cacheKey, groupWrites, unpackRow } from "../rows.ts";
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
-import { KeptPast, Link, ORPHANS, type Place, type ThreadLinks } from "./links.ts";
+import { type Link, ORPHANS, type Place, type ThreadLinks } from "./links.ts";
 import { pathCheckpoint } from "./origin.ts";
 import { type PastWrite, type RawHistory, unpackHistory } from "./raw-history.ts";
 
-/** Rows of a path that are read at a time. */
+/**
+ * Rows of a path that are read where the links of older ones are cached: the checkpoints of one turn, and two before
+ * them, so that a turn costs one round trip.
+ */
 const FIRST_PAGE = 8;
+/** Rows of a path that are read at a time at most. */
 const LARGEST_PAGE = 512;
 
 /**
@@ -49,10 +52,8 @@ export async function walk(
 }
 
 /**
- * What is remembered of a thread, and a way to the rest.
- *
- * Where a round trip costs more than a row, the first rows tell whether what is remembered still holds; if there is
- * nothing of the kind, all that is likely to be needed is read at once.
+ * The cached links of a thread, and a way to read the rest. The first rows tell whether the links still hold; if there
+ * are none, all rows that are likely to be needed are read at once.
  */
 async function openSteps(
 	engine: Engine,
@@ -60,26 +61,20 @@ async function openSteps(
 	channels: readonly string[],
 ): Promise<[ThreadLinks, Steps]> {
 	const { storage, links } = engine;
-	if (storage.readPath === undefined) {
-		const opened = links.open(key.threadId, await storage.getEpoch());
-		return [opened, new Steps(engine, key, opened, FIRST_PAGE)];
-	}
 	const known = links.peek(key.threadId);
 	const changes = known?.changes;
-	const depth = await expectDepth(engine, key, channels);
-	const found = await storage.readPath(key, known === undefined ? depth : FIRST_PAGE);
+	const depth = known === undefined ? await expectDepth(engine, key, channels) : FIRST_PAGE;
+	const found = await storage.readPath(key, depth);
 	const opened = links.open(key.threadId, found.epoch);
-	const steps = new Steps(engine, key, opened, opened === known ? FIRST_PAGE : depth, changes);
+	const steps = new Steps(engine, key, opened, opened === known ? FIRST_PAGE : LARGEST_PAGE, changes);
 	steps.add(found);
 	return [opened, steps];
 }
 
 /** How many rows there are to the snapshots of these channels, if LangGraph's counters tell. */
 async function expectDepth(engine: Engine, key: CheckpointKey, channels: readonly string[]): Promise<number> {
-	const { metadata } = engine.peekView(key)?.head ?? {};
-	const { counters_since_delta_snapshot: counters } = (
-		metadata === undefined ? {} : await engine.decodeCell(key, "metadata", metadata, new Map())
-	) as CheckpointMetadata;
+	const { head } = engine.peekView(key) ?? {};
+	const counters = head && (await engine.decodeMetadata(key, head)).counters_since_delta_snapshot;
 	const steps = channels.map((channel) => counters?.[channel]?.[1] ?? Number.NaN);
 	// A little more, for the parent of the last and updates that are not counted.
 	return steps.every(Number.isInteger) ? Math.max(FIRST_PAGE, ...steps.map((count) => count + 4)) : LARGEST_PAGE;
@@ -91,8 +86,8 @@ function join(path: readonly Link[], withoutOwn: boolean): RawHistory {
 	const writes: PastWrite[] = start === undefined ? [] : [...start.writes];
 	for (let i = path.length - 1; i >= 0; i--) {
 		const { before, own } = path[i] as Link;
-		for (const write of before) writes.push(write.read());
-		if (i > 0 || !withoutOwn) for (const write of own) writes.push(write.read());
+		writes.push(...before);
+		if (i > 0 || !withoutOwn) writes.push(...own);
 	}
 	return { seed: start?.seed, writes, includes: path.length === 1 ? start?.includes : undefined };
 }
@@ -110,7 +105,16 @@ async function makeLink(steps: Steps, channel: string, place: Place): Promise<Li
 	const dependsOn = new Set([id]);
 	if (newerId !== undefined) dependsOn.add(newerId);
 	const finish = (before: readonly WriteRow[], start: RawHistory | undefined, next?: Place) => {
-		const link = new Link(place, { own: own.map(keepPast), before: before.map(keepPast), start, next });
+		const link: Link = {
+			id,
+			newerId,
+			own: own.map(keepPast),
+			before: before.map(keepPast),
+			start,
+			next,
+			nextLink: undefined,
+			isOutdated: false,
+		};
 		steps.keep(channel, link, [...dependsOn]);
 		return link;
 	};
@@ -149,8 +153,10 @@ async function makeLink(steps: Steps, channel: string, place: Place): Promise<Li
 	return finish(before, undefined, { id: parent.row.id, newerId: id });
 }
 
-function keepPast(write: WriteRow): KeptPast {
-	return new KeptPast(write);
+/** Bytes of its own: a row may be a view into a page of the database driver that is much larger. */
+function keepPast(write: WriteRow): PastWrite {
+	const { taskId, type, blob, value } = write;
+	return { taskId, cell: blob ?? { type, bytes: new Uint8Array(value) } };
 }
 
 /** A checkpoint on the way to the ancestors. */
@@ -176,7 +182,10 @@ class Steps {
 	/** How often the thread had changed before anything was read. */
 	readonly #changes: number;
 
-	/** @param changes how often the thread had changed before anything was read, if something was */
+	/**
+	 * @param page how many rows the next read is for
+	 * @param changes how often the thread had changed before anything was read, if something was
+	 */
 	constructor(engine: Engine, key: CheckpointKey, links: ThreadLinks, page: number, changes = links.changes) {
 		this.#engine = engine;
 		this.#key = key;
@@ -199,22 +208,21 @@ class Steps {
 		return this.#steps.get(id);
 	}
 
-	/** Writes of the namespace whose checkpoint has no row. */
+	/** Writes of the namespace whose checkpoint has no row and an older id. */
 	async getOrphans({ row }: Step): Promise<(WriteRow & { checkpointId: string })[]> {
-		const { storage } = this.#engine;
-		const orphans = this.#orphans.get(row.id) ?? (await storage.getOrphanWrites(row.threadId, row.ns, row.id));
+		const orphans = this.#orphans.get(row.id) ?? (await this.#engine.storage.readPath(row, 1)).orphans ?? [];
 		return orphans.map((write) => ({ ...write, checkpointId: write.id }));
 	}
 
 	async #readPage(id: string): Promise<void> {
-		const found = await readPath(this.#engine.storage, { ...this.#key, id }, this.#page);
+		const found = await this.#engine.storage.readPath({ ...this.#key, id }, this.#page);
 		this.#page = Math.min(this.#page * 4, LARGEST_PAGE);
 		// Others have changed the thread since the page before.
-		if (found.epoch !== undefined && found.epoch !== this.#links.epoch) this.#links.end();
+		if (found.epoch !== this.#links.epoch) this.#links.end();
 		this.add(found);
 	}
 
-	add(found: Omit<PathReading, "epoch">): void {
+	add(found: PathReading): void {
 		const bases = groupBases(found.deltaBases);
 		const writes = groupWrites(found.writes);
 		const path = found.path.map((row) => {
@@ -231,7 +239,9 @@ class Steps {
 			const { row } = step;
 			if (this.#steps.has(row.id)) continue;
 			this.#steps.set(row.id, {
-				...step,
+				row,
+				head: step.head,
+				checkpoint: step.checkpoint,
 				writes: writes.get(cacheKey(row)) ?? [],
 				children: children.get(row.id) ?? [],
 				bases: bases.get(cacheKey(row)) ?? new Map(),
@@ -240,24 +250,6 @@ class Steps {
 		const last = found.path.at(-1);
 		if (last !== undefined && found.orphans !== undefined) this.#orphans.set(last.id, found.orphans);
 	}
-}
-
-async function readPath(
-	storage: Storage,
-	key: CheckpointKey,
-	limit: number,
-): Promise<Omit<PathReading, "epoch"> & { epoch?: number }> {
-	if (storage.readPath !== undefined) return storage.readPath(key, limit);
-	const path = await storage.getPath(key, limit);
-	const ids = new Set(path.map(({ id }) => id));
-	const children = await storage.getChildren(key.threadId, key.ns, [...ids]);
-	return {
-		path,
-		siblings: children.filter(({ id }) => !ids.has(id)),
-		writes: await storage.getWrites(path),
-		deltaBases: await storage.getDeltaBases(path),
-		orphans: undefined,
-	};
 }
 
 function groupBases(

@@ -27,20 +27,22 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
  * has come or lost a row since.
  */
 export async function unreachedBlobs(engine: Engine, family: number): Promise<ListedBlob[]> {
-	const { storage } = engine;
-	const stored = await storage.listBlobs(family);
+	const first = await engine.storage.readFamily(family);
+	const stored = first.blobs;
+	let { threads } = first;
 	if (stored.length === 0) return [];
 	const reached = new Set<number>();
 	/** Threads by their stamp before they were marked. */
 	const marked = new Map<string, number>();
 	for (let isDone = false; !isDone; ) {
 		isDone = true;
-		for (const { threadId, stamp } of await storage.getFamily(family)) {
+		for (const { threadId, stamp } of threads) {
 			if (marked.get(threadId) === stamp) continue;
 			isDone = false;
 			await markThread(engine, threadId, (id) => reached.add(id));
 			marked.set(threadId, stamp);
 		}
+		if (!isDone) ({ threads } = await engine.storage.readFamily(family));
 	}
 	const rows = new Map(stored.map((row) => [row.id, row]));
 	// A set goes on to what is added to it on the way.
@@ -58,12 +60,11 @@ export async function markThread(
 	threadId: string,
 	mark: (id: number, channel: string) => void,
 ): Promise<void> {
-	const { storage } = engine;
 	for await (const row of engine.scanAll({ threadId }))
 		for (const [channel, cell] of unpackRow(row).manifest) if (typeof cell === "number") mark(cell, channel);
-	for (const { value, channel } of await storage.getThreadWrites(threadId))
-		if (typeof value === "number") mark(value, channel);
-	for (const { data, channel } of await storage.getThreadDeltaBases(threadId)) {
+	const { writes, deltaBases } = await engine.storage.readThread(threadId);
+	for (const { blob, channel } of writes) if (blob !== undefined) mark(blob, channel);
+	for (const { data, channel } of deltaBases) {
 		const { seed, writes } = unpackHistory(data);
 		for (const cell of [seed, ...writes.map((write) => write.cell)]) if (typeof cell === "number") mark(cell, channel);
 	}

@@ -1,6 +1,6 @@
 import { allThreads } from "../../storage/all-threads.ts";
 import { compareIds } from "../../storage/compare-ids.ts";
-import type { FoundCheckpoint, ThreadRow, WriteRow } from "../../storage/storage.ts";
+import type { ThreadReading, ThreadRow, WriteRow } from "../../storage/storage.ts";
 import { NULL_TASK } from "../delta-channels/attribution.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
@@ -69,13 +69,9 @@ export async function* allFamilies({ storage }: Engine): AsyncGenerator<number> 
 
 async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: ThreadRow) {
 	const { storage, blobs, links } = engine;
-	const writes = await storage.getThreadWrites(threadId);
-	if (writes.length === 0) return undefined;
-	const rows: FoundCheckpoint[] = [];
-	for await (const row of engine.scanAll({ threadId })) rows.push(row);
-	const orphans = findOrphans(rows, writes, updatedAt);
+	const orphans = findOrphans(await storage.readThread(threadId), updatedAt);
 	if (orphans.length === 0) return undefined;
-	const nothing = { checkpoints: [], writes: [], relink: [], deltaBases: [] };
+	const nothing = { checkpoints: [], writes: [], relinked: [], deltaBases: [] };
 	const newStamp = await blobs.nextId();
 	// Refused if something was deleted meanwhile: the next compaction will come.
 	const removed = await storage.remove({ threadId, stamp, newStamp, ...nothing, orphans });
@@ -84,11 +80,11 @@ async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: Thr
 }
 
 /** Old writes whose checkpoint has no row, and that are not the first input of a history either. */
-function findOrphans(rows: readonly FoundCheckpoint[], writes: readonly WriteRow[], updatedAt: number): WriteRow[] {
-	const known = new Set(rows.map(cacheKey));
-	const isRoot = (row: FoundCheckpoint) =>
-		row.parentId === undefined || !known.has(cacheKey({ ...row, id: row.parentId }));
-	const roots = rows.filter(isRoot);
+function findOrphans({ checkpoints, writes }: ThreadReading, updatedAt: number): WriteRow[] {
+	const known = new Set(checkpoints.map(cacheKey));
+	const roots = checkpoints.filter(
+		({ parentId, ...key }) => parentId === undefined || !known.has(cacheKey({ ...key, id: parentId })),
+	);
 	const isFirstInput = ({ taskId, ns, id }: WriteRow) =>
 		taskId === NULL_TASK && roots.some((root) => root.ns === ns && compareIds(root.id, id) > 0);
 	const before = Date.now() - ORPHAN_AGE;

@@ -22,7 +22,7 @@ export async function repair(
 	pause: Pause,
 ): Promise<RepairReport> {
 	engine.clearCaches();
-	const report: RepairReport = { damage: [...((await engine.storage.repair?.()) ?? [])], removed: [] };
+	const report: RepairReport = { damage: await engine.storage.repair(), removed: [] };
 	engine.clearCaches();
 	const done = { threads: 0, checkpoints: 0 };
 	for await (const thread of allThreads(engine.storage)) {
@@ -71,7 +71,8 @@ async function removeBroken(
 		stamp,
 		newStamp,
 		writes: survey.brokenWrites,
-		...(await plan(engine, survey)),
+		orphans: [],
+		...(await plan(engine, threadId, survey)),
 	};
 	const removed = await storage.remove(batch);
 	links.forget(threadId);
@@ -86,18 +87,20 @@ async function removeBroken(
 /** What can go now so that the rest reads as before. */
 async function plan(
 	engine: Engine,
+	threadId: string,
 	survey: Survey,
-): Promise<Pick<RemoveBatch, "checkpoints" | "relink" | "deltaBases">> {
+): Promise<Pick<RemoveBatch, "checkpoints" | "relinked" | "deltaBases">> {
 	const { rows, broken, valueless, brokenWrites } = survey;
 	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
 	try {
-		const { relink, deltaBases } = await planRetention(engine, { checkpoints: rows }, kept, brokenWrites);
-		return { checkpoints: [...broken.values()], relink, deltaBases };
+		const { writes } = await engine.storage.readThread(threadId);
+		const { relinked, deltaBases } = await planRetention(engine, { checkpoints: rows, writes }, kept, brokenWrites);
+		return { checkpoints: [...broken.values()], relinked, deltaBases };
 	} catch (error) {
 		if (!(error instanceof CheckpointError) || error.code !== "CORRUPT") throw error;
 		// What could not be read goes first; what others are told by, once it does not disturb any more.
 		const unreadable = [...broken].filter(([key]) => !valueless.has(key)).map(([, key]) => key);
 		const isAll = unreadable.length + brokenWrites.length === 0;
-		return { checkpoints: isAll ? [...broken.values()] : unreadable, relink: [], deltaBases: [] };
+		return { checkpoints: isAll ? [...broken.values()] : unreadable, relinked: [], deltaBases: [] };
 	}
 }

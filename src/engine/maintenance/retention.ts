@@ -1,18 +1,26 @@
 import { TASKS } from "@langchain/langgraph-checkpoint";
-import type { DeltaBaseRow, ListedCheckpoint, RemoveBatch, WriteKey } from "../../storage/storage.ts";
+import type {
+	CheckpointRow,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	ListedCheckpoint,
+	ThreadReading,
+	WriteKey,
+} from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { packHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import type { Engine } from "../engine.ts";
 import type { Head } from "../head.ts";
 import { readOldSends } from "../old-sends.ts";
-import { cacheKey } from "../rows.ts";
-import { Heads, type Outline, writtenChannels } from "./outline.ts";
+import { unpackRow } from "../rows.ts";
+import { Rows, writtenChannels } from "./outline.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
 	readonly removed: ListedCheckpoint[];
-	readonly relink: RemoveBatch["relink"];
+	/** Rows that stay, with the parent that they have then. */
+	readonly relinked: CheckpointRow[];
 	readonly deltaBases: DeltaBaseRow[];
 }
 
@@ -22,13 +30,13 @@ export interface RetentionPlan {
  * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
  * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
  *
- * The plan is good for the stamp that the thread had before its outline was read.
+ * The plan is good for the stamp that the thread had before it was read.
  *
  * @param isPartialCopy writes that belong to no row stay behind too
  */
 export async function planRetention(
 	engine: Engine,
-	{ checkpoints: rows, written }: Outline,
+	{ checkpoints: rows, writes }: Omit<ThreadReading, "deltaBases">,
 	kept: readonly ListedCheckpoint[],
 	removedWrites: readonly WriteKey[],
 	isPartialCopy = false,
@@ -43,21 +51,23 @@ export async function planRetention(
 	for (const row of rows) namespaces.get(row.ns)?.add(row);
 	for (const { ns, id } of removedWrites) namespaces.get(ns)?.rewrite(id);
 
-	const relink: { key: ListedCheckpoint; parentId: string | undefined }[] = [];
+	const relinked: CheckpointRow[] = [];
 	const deltaBases: DeltaBaseRow[] = [];
-	const heads = new Heads(engine);
-	await heads.prepare(kept);
-	for (const row of kept) {
-		const relations = namespaces.get(row.ns) as Relations;
-		const head = await heads.get(row);
+	const written = writtenChannels(writes);
+	const stored = new Rows(engine);
+	await stored.prepare(kept);
+	for (const listed of kept) {
+		const relations = namespaces.get(listed.ns) as Relations;
+		const row = await stored.get(listed);
 		// Whoever has removed it has changed the stamp too.
-		if (head === undefined || !relations.isDisturbed(row, head.origin?.copyOf, isPartialCopy)) continue;
-		if (relations.losesParent(row)) relink.push({ key: row, parentId: relations.nearestKept(row) });
-		written ??= await writtenChannels(engine, row.threadId);
-		const channels = await deltaChannels(engine, row, relations, heads, written.get(row.ns) ?? []);
+		if (row === undefined) continue;
+		const head = unpackRow(row);
+		if (!relations.isDisturbed(row, head.origin?.copyOf, isPartialCopy)) continue;
+		if (relations.losesParent(row)) relinked.push({ ...row, parentId: relations.nearestKept(row) });
+		const channels = await deltaChannels(engine, row, relations, stored, written.get(row.ns) ?? []);
 		deltaBases.push(...(await recordHistory(engine, row, head, channels)));
 	}
-	return { removed: rows.filter((row) => !keptRows.has(row)), relink, deltaBases };
+	return { removed: rows.filter((row) => !keptRows.has(row)), relinked, deltaBases };
 }
 
 /** Who comes from whom among the checkpoints of a namespace, some of which are going. */
@@ -127,14 +137,14 @@ class Relations {
 
 async function recordHistory(
 	engine: Engine,
-	row: ListedCheckpoint,
+	row: FoundCheckpoint,
 	head: Head,
 	channels: readonly string[],
 ): Promise<DeltaBaseRow[]> {
 	const { threadId, ns, id } = row;
 	const histories = await walk(engine, row, channels, { withoutOwn: true });
 	if (head.v < 4) {
-		const sends = (await readOldSends(engine, [row])).get(cacheKey(row)) ?? [];
+		const sends = (await readOldSends(engine, row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
 	}
 	return [...histories].map(([channel, history]) => ({ threadId, ns, id, channel, data: packHistory(history) }));
@@ -146,31 +156,31 @@ async function recordHistory(
  */
 async function deltaChannels(
 	engine: Engine,
-	row: ListedCheckpoint,
+	row: FoundCheckpoint,
 	relations: Relations,
-	heads: Heads,
+	stored: Rows,
 	written: Iterable<string>,
 ): Promise<string[]> {
 	const names = new Set(written);
-	const own = await heads.get(row);
-	const seen = new Set<ListedCheckpoint>();
-	for (let at: ListedCheckpoint | undefined = row; at !== undefined && !seen.has(at); ) {
-		seen.add(at);
-		const head: Head | undefined = at === row ? own : await heads.get(at);
-		for (const channel of Object.keys(head?.versions ?? {})) names.add(channel);
+	const own = unpackRow(row).manifest;
+	const seen = new Set<string>();
+	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at.id); ) {
+		seen.add(at.id);
+		const head: Head = unpackRow(at);
+		for (const channel of Object.keys(head.versions)) names.add(channel);
 		// None of its ancestors has a channel that is rebuilt from writes.
-		if (head?.origin === undefined) break;
+		if (head.origin === undefined) break;
 		const counters = await countersOf(engine, at, head);
 		for (const channel of counters) names.add(channel);
 		// Updates carry no counters; the nearest ancestor that does has them all.
 		if (counters.length > 0) break;
-		at = relations.parentOf(at);
+		const parent = relations.parentOf(at);
+		at = parent && (await stored.get(parent));
 	}
-	return [...names].filter((name) => !own?.manifest.has(name) && !isInternal(name));
+	return [...names].filter((name) => !own.has(name) && !isInternal(name));
 }
 
-async function countersOf(engine: Engine, row: ListedCheckpoint, { metadata }: Head): Promise<string[]> {
-	const decoded = await engine.decodeCell(row, "metadata", metadata, new Map());
-	const counters = (decoded as { counters_since_delta_snapshot?: object } | undefined)?.counters_since_delta_snapshot;
-	return Object.keys(counters ?? {});
+async function countersOf(engine: Engine, row: ListedCheckpoint, head: Head): Promise<string[]> {
+	const metadata = await engine.decodeMetadata(row, head);
+	return Object.keys(metadata?.counters_since_delta_snapshot ?? {});
 }

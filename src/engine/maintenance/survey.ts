@@ -81,7 +81,7 @@ class Surveyor {
 			await this.#readCheckpoint(row);
 		}
 		await this.#attempt({ threadId: this.#threadId }, async () => {
-			const writes = await this.#engine.storage.getThreadWrites(this.#threadId);
+			const { writes } = await this.#engine.storage.readThread(this.#threadId);
 			this.#writes = writes.length;
 			const known = new Set(this.#rows.map(cacheKey));
 			// Those of checkpoints were read with them.
@@ -106,7 +106,7 @@ class Surveyor {
 		let after: CheckpointKey | undefined;
 		for (let limit = ROWS_AT_ONCE; ; ) {
 			try {
-				const page = await storage.scan({ threadId, after, limit });
+				const page = (await storage.read({ threadId, after, limit }, "rows")).checkpoints;
 				this.#rows.push(...page);
 				if (page.length < limit) return;
 				after = page.at(-1);
@@ -137,15 +137,25 @@ class Surveyor {
 				isSound = (await this.#readCell(row, channel, cell)) && isSound;
 			const deltas = Object.keys(head.versions).filter((name) => !head.manifest.has(name) && !isInternal(name));
 			if (head.origin !== undefined && deltas.length > 0) await walk(this.#engine, row, deltas);
-			for (const base of await this.#engine.storage.getDeltaBases([row]))
-				isSound = (await this.#readBase(base)) && isSound;
 			return isSound;
 		});
-		if (isWhole !== true) this.#broken.set(cacheKey(row), { threadId, ns, id });
-		if (isWhole === false) this.#valueless.add(cacheKey(row));
-		await this.#attempt(place, async () => {
-			for (const write of await this.#engine.storage.getWrites([row])) await this.#readWrite(write);
+		const hasSoundBases = await this.#readWritesAndBases(row).catch((error: unknown) => {
+			this.#note(error, place);
+			// A write that can't be opened does not harm its checkpoint, nor does another checkpoint that was read along.
+			const { checkpointId, taskId } = placeOf(error);
+			return checkpointId !== id || taskId !== undefined;
 		});
+		if (isWhole !== true || !hasSoundBases) this.#broken.set(cacheKey(row), { threadId, ns, id });
+		if (isWhole === false || (isWhole && !hasSoundBases)) this.#valueless.add(cacheKey(row));
+	}
+
+	/** Answers whether the delta bases are sound. */
+	async #readWritesAndBases(row: FoundCheckpoint): Promise<boolean> {
+		const { writes, deltaBases } = await this.#engine.storage.readPath(row, 1);
+		let isSound = true;
+		for (const base of deltaBases) isSound = (await this.#readBase(base)) && isSound;
+		for (const write of writes) await this.#readWrite(write);
+		return isSound;
 	}
 
 	async #readBase(base: DeltaBaseRow): Promise<boolean> {
@@ -172,7 +182,7 @@ class Surveyor {
 			return found;
 		});
 		if (blobs === undefined) return false;
-		await this.#attempt(place, () => this.#engine.decodeCell(key, channel, cell, blobs), true);
+		await this.#attempt(place, () => this.#engine.decodeAll(key, [[channel, cell]], blobs), true);
 		return true;
 	}
 

@@ -1,261 +1,266 @@
-import type { PutBatch } from "../storage.ts";
-import { tableName } from "./schema.ts";
-import { compile, type Statement } from "./statement.ts";
-
-/** What a batch brings: each kind is a part of the statement that stores it. */
-export interface PutShape {
-	readonly hasCheckpoint: boolean;
-	readonly isGuarded: boolean;
-	readonly hasBlobs: boolean;
-	/** Writes that replace others, those that do not, and among these such that are dropped if there is one. */
-	readonly hasReplacing: boolean;
-	readonly hasAdding: boolean;
-	readonly hasDropping: boolean;
-	readonly hasBases: boolean;
-	/** It builds on rows that must be there. */
-	readonly hasStamp: boolean;
-	/** The thread need not be there. */
-	readonly mayCreate: boolean;
-	/** The batch was sent before, and may have been stored. */
-	readonly isAgain: boolean;
-}
-
-export function shapeOf(batch: PutBatch, mayCreate: boolean, isAgain: boolean): PutShape {
-	const { checkpoint, onlyOnHead, stamp, blobs, writes, deltaBases = [] } = batch;
-	return {
-		hasCheckpoint: checkpoint !== undefined,
-		isGuarded: checkpoint !== undefined && onlyOnHead === true,
-		hasBlobs: blobs.length > 0,
-		hasReplacing: writes.some(({ conflict }) => conflict === "replace"),
-		hasAdding: writes.some(({ conflict }) => conflict !== "replace"),
-		hasDropping: writes.some(({ conflict }) => conflict === "drop"),
-		hasBases: deltaBases.length > 0,
-		hasStamp: stamp !== undefined,
-		mayCreate: mayCreate && stamp === undefined,
-		isAgain,
-	};
-}
+import { ConcurrencyError } from "../../errors.ts";
+import type { CheckpointRow, NewWrite, PutBatch, PutResult } from "../storage.ts";
+import { labelText } from "./read.ts";
+import { asBuffer, baseColumns, blobColumns, text, writeColumns } from "./rows.ts";
+import type { Tables } from "./schema.ts";
+import type { SqlRow, Values } from "./statement.ts";
+import { fromText, toText } from "./text.ts";
 
 /**
  * One statement that stores a whole batch, so that it takes one round trip and one commit.
  *
- * All parts of it see the database as it was when it began, but rows that it locks or finds taken as they are by then.
- * So the thread comes first: once it is locked, its stamp is that of now and stays so until the commit.
+ * All parts of it see the database as it was when it began, except for rows that it locks or finds taken. So the thread
+ * comes first: once it is locked, its stamp is the current one and stays so until the commit. What else was added to the
+ * thread meanwhile is not seen. If the batch has the same checkpoint or task it fails on their keys, and is sent again.
  *
- * Most batches have a checkpoint that is new. So that is what is tried first, and one that is there already makes the
- * statement fail on its key, as do writers of one task at once: what is sent again then knows of both.
- *
- * Answers what became of it, with what else is known of that, see `readPut`; nothing if the thread is not there, or has
- * another stamp.
+ * @param isRetry the batch was sent before, and may have been stored
  */
-export function putStatement(schema: string, shape: PutShape): Statement {
-	const { hasCheckpoint, isGuarded, hasBlobs, hasReplacing, hasAdding, hasBases, isAgain } = shape;
-	const isPlain = hasCheckpoint && !isGuarded && !isAgain;
+export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean): string {
+	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
+	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
+	const mayRace = isGuarded || checkpoint === undefined;
+	const obstacles = [...(mayRace ? ["raced"] : []), ...(isGuarded ? ["branch"] : []), ...(isRetry ? ["applied"] : [])];
 	const parts = [
-		...(isPlain ? plainThread(schema, shape) : lockedThread(schema, shape)),
-		isPlain && newCheckpoint(schema),
-		hasCheckpoint && !isPlain && anyCheckpoint(schema, shape),
-		hasAdding && adding(schema, shape),
-		hasReplacing && replacing(schema),
-		hasBlobs && blobs(schema, shape),
-		hasBases && bases(schema),
+		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
+		isRetry && findApplied(tables, batch),
+		isGuarded && findBranch(tables, isRetry),
+		chooseThread(tables, batch, obstacles),
+		checkpoint !== undefined && putCheckpoint(tables),
+		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
+		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
+		blobs.length > 0 && addBlobs(tables),
+		deltaBases.length > 0 && `bases AS (${upsertBases(tables)})`,
 	];
-	const replaced = hasCheckpoint && !isPlain ? "(SELECT puts > 1 FROM point)" : "false";
-	const stamp = `CASE WHEN ${replaced} THEN $fresh::bigint ELSE stamp END`;
-	const answers = [`SELECT 'stored', family::text, (${stamp})::text, (${replaced})::text FROM thread`];
-	if (isGuarded) answers.push("SELECT 'raced', NULL, NULL, NULL FROM raced");
-	if (isGuarded) answers.push("SELECT 'branch', id, NULL, NULL FROM branch");
-	return compile(`WITH ${parts.filter(Boolean).join(", ")} ${answers.join(" UNION ALL ")}`);
+	const answers = [
+		checkpoint === undefined
+			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
+			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
+		isRetry &&
+			`SELECT 'stored', family::text, stamp::text, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text
+			FROM guard WHERE EXISTS (SELECT FROM applied)`,
+		mayRace && "SELECT 'raced', NULL, NULL, NULL FROM raced",
+		isGuarded && "SELECT 'branch', id, NULL, NULL FROM branch",
+	];
+	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
 }
 
-const IS_CURRENT = "($stamp::bigint IS NULL OR stamp = $stamp::bigint)";
-const NUMBER = "(SELECT number FROM thread)";
-/** Of a thread whose newest checkpoint this may be. */
-const HEAD = "CASE WHEN t.head > $head::text THEN t.head ELSE coalesce($head::text, t.head) END";
+/** Values for the statement; `writer` is still to be added. */
+export function putValues(batch: PutBatch): Values {
+	const { threadId, stamp, fresh, now, checkpoint, labels, blobs, writes, deltaBases } = batch;
+	return {
+		thread: toText(threadId),
+		stamp,
+		fresh,
+		now,
+		minute: minuteOf(now),
+		...(checkpoint !== undefined && checkpointValues(checkpoint, labels)),
+		...(blobs.length > 0 && blobColumns(blobs)),
+		...(writes.length > 0 && writeValues(writes)),
+		...(deltaBases.length > 0 && baseColumns(deltaBases)),
+	};
+}
 
-/** The thread of a new checkpoint, which it counts already. */
-function plainThread(schema: string, { mayCreate }: PutShape): string[] {
-	const updated = `(
-		UPDATE ${tableName(schema, "thread")} t SET updated_at = $now::bigint, updated_minute = $minute::bigint,
-			checkpoints = t.checkpoints + 1, head = ${HEAD}
-		WHERE thread_id = $thread::text AND ${IS_CURRENT} RETURNING number, family, stamp
+function checkpointValues(row: CheckpointRow, labels: PutBatch["labels"]): Values {
+	return {
+		ns: toText(row.ns),
+		id: toText(row.id),
+		newest: row.ns === "" ? toText(row.id) : null,
+		parent: text(row.parentId),
+		run: text(row.runId),
+		source: text(row.source),
+		step: row.step,
+		labels: labelText(labels),
+		blobs: row.blobs.length > 0 ? row.blobs : null,
+		head: asBuffer(row.head),
+	};
+}
+
+function writeValues(writes: readonly NewWrite[]): Values {
+	const { ns, id, taskId } = writes[0] as NewWrite;
+	return {
+		...writeColumns(writes),
+		conflicts: writes.map(({ conflict }) => conflict),
+		writeNs: toText(ns),
+		writeId: toText(id),
+		task: toText(taskId),
+	};
+}
+
+/** Reads the answer of the statement. */
+export function toPutResult([row]: SqlRow[], batch: PutBatch): PutResult | undefined {
+	const [outcome, first, stamp, replaced] = row ?? [];
+	if (outcome === "stored") return { family: Number(first), stamp: Number(stamp), replaced: replaced === "true" };
+	if (outcome === "branch") throw new ConcurrencyError(batch.checkpoint as CheckpointRow, fromText(first as string));
+	if (outcome === undefined && batch.stamp !== undefined) return undefined;
+	// Another call stored something, or made the thread, while this one was under way.
+	throw Object.assign(new Error("The thread changed at the same time"), { code: "40001" });
+}
+
+const NUMBER = "(SELECT number FROM thread)";
+
+/** The thread of a checkpoint, whose row will be changed. */
+function lockThread({ thread }: Tables): string {
+	return `guard AS MATERIALIZED (
+		SELECT number, family, stamp, checkpoints FROM ${thread} WHERE thread_id = $thread FOR NO KEY UPDATE
 	)`;
-	if (!mayCreate) return [`thread AS ${updated}`];
-	return [`updated AS ${updated}`, created(schema, "updated", "1, $head::text"), eitherOf("updated")];
 }
 
 /**
- * The thread as it is, locked no more than need be: against whoever counts its checkpoints, against removals, or against
- * its end. And what keeps the batch from being stored, besides a stamp that is not the thread's.
+ * The thread of writes alone. Tasks that end at the same time need not wait for each other, unless another storage
+ * object changed the thread last: it must learn that this one has. If that one takes over just now, the statement must
+ * begin anew: a lock that is shared can't become another without deadlocks.
  */
-function lockedThread(schema: string, { hasCheckpoint, isGuarded, isAgain, mayCreate, ...shape }: PutShape): string[] {
-	const lock = hasCheckpoint ? "NO KEY UPDATE" : shape.hasStamp ? "SHARE" : "KEY SHARE";
-	const thread = `FROM ${tableName(schema, "thread")} WHERE thread_id = $thread::text`;
-	if (!isGuarded && !isAgain && !mayCreate)
-		return [`thread AS MATERIALIZED (SELECT number, family, stamp ${thread} AND ${IS_CURRENT} FOR ${lock})`];
-	const isFree = isGuarded ? "AND NOT EXISTS (SELECT FROM raced) AND NOT EXISTS (SELECT FROM branch)" : "";
-	const isApplied = isAgain ? "OR EXISTS (SELECT FROM applied)" : "";
-	const parts = [`guard AS MATERIALIZED (SELECT number, family, stamp, checkpoints ${thread} FOR ${lock})`];
-	if (isAgain) parts.push(applied(schema, hasCheckpoint, shape.hasAdding || shape.hasReplacing));
-	if (isGuarded) parts.push(branch(schema, isAgain));
-	const current = `SELECT number, family, stamp FROM guard WHERE (${IS_CURRENT} ${isApplied}) ${isFree}`;
-	if (!mayCreate) return [...parts, `thread AS MATERIALIZED (${current})`];
-	const counts = hasCheckpoint ? "1, $head::text" : "0, NULL";
-	return [...parts, `current AS (${current})`, created(schema, "guard", counts), eitherOf("current")];
-}
-
-/** @param counts how many checkpoints it has, and which is the head */
-function created(schema: string, other: string, counts: string): string {
-	return `created AS (
-		INSERT INTO ${tableName(schema, "thread")}
-			(thread_id, number, family, stamp, created_at, updated_at, updated_minute, checkpoints, head)
-		SELECT $thread::text, $fresh::bigint, $fresh::bigint, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
-			${counts}
-		WHERE NOT EXISTS (SELECT FROM ${other})
-		ON CONFLICT DO NOTHING RETURNING number, family, stamp
-	)`;
-}
-
-function eitherOf(other: string): string {
-	return `thread AS MATERIALIZED (
-		SELECT number, family, stamp FROM ${other} UNION ALL SELECT number, family, stamp FROM created
+function shareThread({ thread }: Tables): string {
+	return `mine AS MATERIALIZED (
+		SELECT FROM ${thread} WHERE thread_id = $thread AND writer = $writer::bigint
+	), shared AS MATERIALIZED (
+		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $thread AND EXISTS (SELECT FROM mine) FOR SHARE
+	), taken AS (
+		UPDATE ${thread} SET writer = $writer::bigint, writer_since = $fresh::bigint
+		WHERE thread_id = $thread AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
+	), guard AS MATERIALIZED (
+		SELECT * FROM shared UNION ALL SELECT * FROM taken
+	), raced AS MATERIALIZED (
+		SELECT FROM guard WHERE writer <> $writer::bigint
 	)`;
 }
 
 /** Finds what a first sending has stored. */
-function applied(schema: string, hasCheckpoint: boolean, hasWrites: boolean): string {
-	const number = "(SELECT number FROM guard)";
-	if (hasCheckpoint)
+function findApplied({ checkpoint, write }: Tables, batch: PutBatch): string {
+	const place = "thread = (SELECT number FROM guard) AND batch = $fresh::bigint";
+	if (batch.checkpoint !== undefined)
+		return `applied AS MATERIALIZED (SELECT FROM ${checkpoint} WHERE ${place} AND ns = $ns AND id = $id)`;
+	if (batch.writes.length > 0)
 		return `applied AS MATERIALIZED (
-			SELECT FROM ${tableName(schema, "checkpoint")}
-			WHERE thread = ${number} AND ns = $ns::text AND id = $id::text AND batch = $fresh::bigint
+			SELECT FROM ${write} WHERE ${place} AND ns = $writeNs AND checkpoint = $writeId AND task = $task LIMIT 1
 		)`;
-	if (hasWrites)
-		return `applied AS MATERIALIZED (
-			SELECT FROM ${tableName(schema, "write")} WHERE thread = ${number} AND ns = $writeNs::text
-				AND checkpoint = $writeId::text AND task = $task::text AND batch = $fresh::bigint LIMIT 1
-		)`;
-	// All else that a batch can bring may be stored twice.
-	return "applied AS (SELECT FROM guard WHERE false)";
+	// Delta bases may be stored twice.
+	return "applied AS MATERIALIZED (SELECT FROM guard WHERE false)";
 }
 
 /**
  * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
  * the statement must begin anew.
  */
-function branch(schema: string, isAgain: boolean): string {
-	const checkpoint = tableName(schema, "checkpoint");
-	const number = "(SELECT number FROM guard)";
+function findBranch({ thread, checkpoint }: Tables, isRetry: boolean): string {
+	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
 		SELECT FROM guard g WHERE NOT EXISTS (
-			SELECT FROM ${tableName(schema, "thread")} t
-			WHERE t.thread_id = $thread::text AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
+			SELECT FROM ${thread} t WHERE t.thread_id = $thread AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
 		)
-	), newest AS MATERIALIZED (
-		SELECT id, parent FROM ${checkpoint} WHERE thread = ${number} AND ns = $ns::text ORDER BY id DESC LIMIT 1
 	), branch AS MATERIALIZED (
-		SELECT n.id FROM newest n WHERE n.id <> $id::text
-			AND NOT coalesce(n.id = $parent::text AND n.id < $id::text, false)
-			AND NOT coalesce(n.parent = $id::text AND NOT EXISTS (
-				SELECT FROM ${checkpoint} c WHERE c.thread = ${number} AND c.ns = $ns::text AND c.id = $id::text
-			), false)
-			AND NOT EXISTS (SELECT FROM raced) ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
+		SELECT n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
+		WHERE n.id <> $id AND NOT coalesce(n.id = $parent AND n.id < $id, false)
+			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
+			AND NOT EXISTS (SELECT FROM raced) ${isRetry ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
 	)`;
-}
-
-const POINT_COLUMNS = "thread, batch, puts, step, ns, id, parent, run_id, source, labels, blobs, head";
-const POINT = `SELECT number, $fresh::bigint, 1, $step::bigint, $ns::text, $id::text, $parent::text, $run::text,
-	$source::text, $labels::jsonb, $namedBlobs::bigint[], $row::bytea FROM thread`;
-
-function newCheckpoint(schema: string): string {
-	return `point AS (INSERT INTO ${tableName(schema, "checkpoint")} (${POINT_COLUMNS}) ${POINT})`;
-}
-
-/** A checkpoint that may be there already. A thread that was just made counts it. */
-function anyCheckpoint(schema: string, { isAgain }: PutShape): string {
-	const puts = isAgain ? "CASE WHEN c.batch = excluded.batch THEN c.puts ELSE c.puts + 1 END" : "c.puts + 1";
-	const isNew = `point.puts = 1 ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}`;
-	return `point AS (
-		INSERT INTO ${tableName(schema, "checkpoint")} AS c (${POINT_COLUMNS}) ${POINT}
-		ON CONFLICT (thread, ns, id) DO UPDATE SET batch = excluded.batch, puts = ${puts}, step = excluded.step,
-			run_id = excluded.run_id, source = excluded.source, labels = excluded.labels, blobs = excluded.blobs,
-			head = excluded.head
-		RETURNING puts
-	), touched AS (
-		UPDATE ${tableName(schema, "thread")} t SET updated_at = $now::bigint, updated_minute = $minute::bigint,
-			checkpoints = t.checkpoints + CASE WHEN ${isNew} THEN 1 ELSE 0 END, head = ${HEAD},
-			stamp = CASE WHEN point.puts > 1 THEN $fresh::bigint ELSE t.stamp END
-		FROM point WHERE t.thread_id = $thread::text
-	)`;
-}
-
-const WRITE_COLUMNS =
-	"thread, batch, ns, checkpoint, task, generation, idx, task_path, actor, run_id, channel, type, blob, value";
-const INCOMING = `unnest($idxs::bigint[], $paths::text[], $conflicts::text[], $channels::text[], $types::text[], $actors::bigint[],
-	$runs::text[], $writeBlobs::bigint[], $writeStarts::int[], $writeLengths::int[])
-	AS i (idx, task_path, conflict, channel, type, actor, run_id, blob, start, length)`;
-
-function selectWrite(generation: string): string {
-	return `SELECT thread.number, $fresh::bigint, $writeNs::text, $writeId::text, $task::text, ${generation}, i.idx, i.task_path, i.actor,
-		i.run_id, i.channel, i.type, i.blob,
-		CASE WHEN i.blob IS NULL THEN substr($writeData::bytea, i.start, i.length) END`;
 }
 
 /**
- * Writes that leave others in place. They are stored once even if the batch comes again while the first sending is still
- * on its way.
+ * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
+ *
+ * @param obstacles parts whose rows keep the batch from being stored
  */
-function adding(schema: string, { hasReplacing, hasDropping }: PutShape): string {
-	const write = tableName(schema, "write");
-	const generation = "(SELECT coalesce(max(b.generation) + 1, 0) FROM before b)";
-	const isNotStored = "NOT EXISTS (SELECT FROM before b WHERE b.batch = $fresh::bigint)";
-	const isOurs = hasReplacing ? "AND i.conflict <> 'replace'" : "";
-	const before = `before AS MATERIALIZED (
-		SELECT w.generation, w.idx, w.batch FROM ${write} w WHERE w.thread = ${NUMBER} AND w.ns = $writeNs::text
-			AND w.checkpoint = $writeId::text AND w.task = $task::text
+function chooseThread(tables: Tables, batch: PutBatch, obstacles: readonly string[]): string {
+	const conditions = [batch.stamp === undefined ? "true" : "stamp = $stamp::bigint"];
+	for (const name of obstacles) conditions.push(`NOT EXISTS (SELECT FROM ${name})`);
+	const current = `SELECT number, family, stamp FROM guard WHERE ${conditions.join(" AND ")}`;
+	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
+	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
+	return `created AS (
+		${insertThread(tables, "$fresh::bigint", counts, "NOT EXISTS (SELECT FROM guard)")}
+	), thread AS MATERIALIZED (
+		${current} UNION ALL SELECT * FROM created
 	)`;
-	if (!hasDropping)
-		return `${before}, added AS (
-			INSERT INTO ${write} (${WRITE_COLUMNS}) ${selectWrite(generation)} FROM thread, ${INCOMING}
-			WHERE ${isNotStored} ${isOurs}
-		)`;
-	return `${before}, incoming AS MATERIALIZED (
-		SELECT i.*, i.conflict = 'drop' AND EXISTS (SELECT FROM before b WHERE b.idx = i.idx) AS is_dropped
-		FROM ${INCOMING} WHERE true ${isOurs}
+}
+
+/**
+ * Adds a thread, unless there is one with its id.
+ *
+ * @param counts how many checkpoints it has, and which is the newest
+ */
+export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
+	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
+			writer_since, checkpoints, newest)
+		SELECT $thread, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
+			$writer::bigint, $fresh::bigint, ${counts}
+		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
+}
+
+/** A thread that was just made counts its checkpoint already, and is not seen by the update. */
+function putCheckpoint({ thread, checkpoint }: Tables): string {
+	const columns = "batch, step, parent, run_id, source, labels, blobs, head";
+	const row = `$fresh::bigint, $step::bigint, $parent::text, $run::text, $source::text, $labels::jsonb,
+		$blobs::bigint[], $head::bytea`;
+	return `replaced AS (
+		UPDATE ${checkpoint} SET (${columns}) = ROW (${row}) WHERE thread = ${NUMBER} AND ns = $ns AND id = $id RETURNING 1
 	), added AS (
-		INSERT INTO ${write} (${WRITE_COLUMNS})
-		${selectWrite(`CASE WHEN i.conflict = 'add' THEN ${generation} ELSE 0 END`)}
-		FROM thread, incoming i WHERE NOT i.is_dropped AND ${isNotStored}
+		INSERT INTO ${checkpoint} (thread, ns, id, ${columns})
+		SELECT number, $ns, $id, ${row} FROM thread WHERE NOT EXISTS (SELECT FROM replaced)
+	), stored AS MATERIALIZED (
+		SELECT number, family, r.replaced, CASE WHEN r.replaced THEN $fresh::bigint ELSE stamp END AS stamp
+		FROM thread, (SELECT EXISTS (SELECT FROM replaced) AS replaced) r
+	), touched AS (
+		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $minute::bigint, stamp = s.stamp,
+			checkpoints = t.checkpoints + CASE WHEN s.replaced THEN 0 ELSE 1 END,
+			newest = CASE WHEN t.newest > $newest::text THEN t.newest ELSE coalesce($newest::text, t.newest) END,
+			writer = $writer::bigint,
+			writer_since = CASE WHEN t.writer = $writer::bigint THEN t.writer_since ELSE $fresh::bigint END
+		FROM stored s WHERE t.thread_id = $thread
 	)`;
 }
 
-function replacing(schema: string): string {
-	return `replacing AS (
-		INSERT INTO ${tableName(schema, "write")} (${WRITE_COLUMNS}) ${selectWrite("0")} FROM thread, ${INCOMING}
-		WHERE i.conflict = 'replace'
-		ON CONFLICT (thread, ns, checkpoint, task, generation, idx) DO UPDATE SET batch = excluded.batch,
-			task_path = excluded.task_path, actor = excluded.actor, run_id = excluded.run_id, channel = excluded.channel, type = excluded.type,
-			blob = excluded.blob, value = excluded.value
+/** Writes that leave others in place. */
+function addWrites(tables: Tables): string {
+	return `before AS MATERIALIZED (
+		SELECT generation, idx FROM ${tables.write}
+		WHERE thread = ${NUMBER} AND ns = $writeNs AND checkpoint = $writeId AND task = $task
+	), added_writes AS (
+		${insertWrites(tables, "CASE i.conflict WHEN 'add' THEN (SELECT coalesce(max(generation) + 1, 0) FROM before) ELSE 0 END")}
+		WHERE i.conflict = 'add' OR (i.conflict = 'drop' AND NOT EXISTS (SELECT FROM before b WHERE b.idx = i.idx))
 	)`;
 }
 
-function blobs(schema: string, { hasDropping, isAgain }: PutShape): string {
-	const isDropped = "EXISTS (SELECT FROM incoming i WHERE i.is_dropped AND i.blob = b.id)";
+function replaceWrites(tables: Tables): string {
+	const columns = ["batch", "task_path", "channel", "run_id", "actor", "type", "blob", "value"];
+	return `replaced_writes AS (
+		${insertWrites(tables, "0")} WHERE i.conflict = 'replace'
+		ON CONFLICT (thread, ns, checkpoint, task, generation, idx)
+		DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}
+	)`;
+}
+
+/** Adds writes to the thread whose number is in `thread`. A condition, and what is done on a conflict, may follow. */
+export function insertWrites({ write }: Tables, generation: string): string {
+	return `INSERT INTO ${write} (thread, batch, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor,
+			type, blob, value)
+		SELECT thread.number, $fresh::bigint, i.ns, i.checkpoint, i.task, ${generation}, i.idx, i.task_path, i.channel,
+			i.run_id, i.actor, i.type, i.blob, substr($valueBytes::bytea, i.start, i.length)
+		FROM thread, unnest($writeNss::text[], $writeIds::text[], $tasks::text[], $generations::int[], $conflicts::text[],
+			$idxs::bigint[], $paths::text[], $channels::text[], $writeRuns::text[], $actors::bigint[], $types::text[],
+			$writeBlobs::bigint[], $valueStarts::int[], $valueLengths::int[])
+			AS i (ns, checkpoint, task, generation, conflict, idx, task_path, channel, run_id, actor, type, blob, start, length)`;
+}
+
+function addBlobs({ blob }: Tables): string {
 	return `blobs AS (
-		INSERT INTO ${tableName(schema, "blob")} (id, family, base, source, type, data)
-		SELECT b.id, thread.family, b.base, b.source, b.type, substr($blobData::bytea, b.start, b.length)
+		INSERT INTO ${blob} (id, family, base, source, type, data)
+		SELECT b.id, thread.family, b.base, b.source, b.type, substr($blobBytes::bytea, b.start, b.length)
 		FROM thread, unnest($blobIds::bigint[], $blobBases::bigint[], $blobSources::bigint[], $blobTypes::text[],
 			$blobStarts::int[], $blobLengths::int[]) AS b (id, base, source, type, start, length)
-		WHERE true ${hasDropping ? `AND NOT ${isDropped}` : ""} ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
 	)`;
 }
 
-function bases(schema: string): string {
-	return `bases AS (
-		INSERT INTO ${tableName(schema, "base")} (thread, ns, checkpoint, channel, data)
-		SELECT thread.number, b.ns, b.id, b.channel, substr($baseData::bytea, b.start, b.length)
+/** Puts delta bases into the thread whose number is in `thread`. */
+export function upsertBases({ base }: Tables): string {
+	return `INSERT INTO ${base} (thread, ns, checkpoint, channel, data)
+		SELECT thread.number, b.ns, b.id, b.channel, substr($baseBytes::bytea, b.start, b.length)
 		FROM thread, unnest($baseNss::text[], $baseIds::text[], $baseChannels::text[], $baseStarts::int[],
 			$baseLengths::int[]) AS b (ns, id, channel, start, length)
-		ON CONFLICT (thread, ns, checkpoint, channel) DO UPDATE SET data = excluded.data
-	)`;
+		ON CONFLICT (thread, ns, checkpoint, channel) DO UPDATE SET data = excluded.data`;
+}
+
+/** Threads are listed by the minute of their last update, so that most updates leave the index alone. */
+export function minuteOf(time: number): number {
+	return Math.floor(time / 60_000);
 }

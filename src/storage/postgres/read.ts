@@ -1,255 +1,203 @@
 import { compareIds } from "../compare-ids.ts";
-import type {
-	BlobRow,
-	CheckpointKey,
-	DeltaBaseRow,
-	FoundCheckpoint,
-	PathReading,
-	Reading,
-	ScanQuery,
-	WriteRow,
-} from "../storage.ts";
-import { splitLabels, UNKNOWN_LABELS } from "./labels.ts";
-import { text, toBase, toBlob, toCheckpoint, toWrite } from "./rows.ts";
-import { tableName } from "./schema.ts";
-import type { SqlRow } from "./session.ts";
-import { compile, type Statement, type Values } from "./statement.ts";
-import type { ThreadState } from "./thread-epochs.ts";
+import type { Depth, PathReading, Reading, Scan, ThreadReading } from "../storage.ts";
+import {
+	BASE,
+	BLOB,
+	CHECKPOINT,
+	LISTED_CHECKPOINT,
+	text,
+	toBase,
+	toBlob,
+	toCheckpoint,
+	toListedCheckpoint,
+	toWrite,
+	WRITE,
+} from "./rows.ts";
+import type { Tables } from "./schema.ts";
+import { type Part, type SqlRow, splitUnion, union, type Values } from "./statement.ts";
+import { toText } from "./text.ts";
 
-/** Tells apart scans that need different statements: by which of their bounds are given. */
-export function shapeOfScan({ threadId, ns, before, after, labels = {} }: ScanQuery): string {
-	const { source, step, rest } = splitLabels(labels);
-	const isGiven = [threadId, ns, before, after, source, step, rest].map((part) => (part === undefined ? 0 : 1));
-	return isGiven.join("");
+/**
+ * Looks up rows for each row before it. A plain join leaves to the planner how, and connections keep the plans that it
+ * made when tables were small: such that read whole tables.
+ */
+function lookUp(table: string, alias: string, condition: string): string {
+	return `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${condition} OFFSET 0) ${alias}`;
 }
 
-export function scanValues({ threadId, ns, before, after, labels = {}, limit }: ScanQuery): Values {
+/** Reads arrays without telling the planner how long they are: it would make a new plan for each call to fit that. */
+function unnest(...arrays: readonly string[]): string {
+	return `unnest(${arrays.map((array) => `(SELECT ${array})`).join(", ")})`;
+}
+
+/** The checkpoints of a scan: the first ones of each thread, and of these the first. */
+function scanRows({ thread, checkpoint }: Tables, scan: Scan): string {
+	const { threadId, ns, before, after, source, step, labels = {} } = scan;
+	const where = ["c.thread = t.number"];
+	if (ns !== undefined) where.push("c.ns = $ns");
+	if (before !== undefined) where.push("c.id < $before");
+	// The first condition follows from the second; it is there for the index.
+	if (after !== undefined)
+		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
+	if (source !== undefined) where.push("c.source = $source");
+	if (step !== undefined) where.push("c.step = $step::bigint");
+	if (Object.keys(labels).length > 0) where.push("(c.labels @> $labels::jsonb OR c.labels IS NULL)");
+	return `SELECT *, row_number() OVER () AS place FROM (
+			SELECT t.thread_id, t.stamp, c.* FROM ${thread} t CROSS JOIN LATERAL (
+				SELECT * FROM ${checkpoint} c WHERE ${where.join(" AND ")} ORDER BY c.id DESC, c.ns LIMIT $limit::bigint
+			) c ${threadId === undefined ? "" : "WHERE t.thread_id = $thread"}
+			ORDER BY c.id DESC, t.thread_id, c.ns LIMIT $limit::bigint
+		) c`;
+}
+
+export function scanValues({ threadId, ns, before, after, source, step, labels, limit }: Scan): Values {
 	return {
-		...splitLabels(labels),
 		thread: text(threadId),
 		ns: text(ns),
 		before: text(before),
 		afterId: text(after?.id),
 		afterThread: text(after?.threadId),
 		afterNs: text(after?.ns),
+		source: text(source),
+		step,
+		labels: labelText(labels),
 		limit,
 	};
 }
 
-/** Columns of a checkpoint `c` of a thread `t`. */
-const CHECKPOINT = "t.thread_id, t.stamp, c.ns, c.id, c.parent, c.run_id, c.source, c.step, c.head";
-
-/**
- * A scan, in the order that all backends agree on.
- *
- * One thread is looked up first: its rows then come in the order of their key, where a join would sort all of them.
- */
-function scanClause(schema: string, columns: string, { threadId, ns, before, after, labels = {} }: ScanQuery): string {
-	const [thread, checkpoint] = ["thread", "checkpoint"].map((name) => tableName(schema, name));
-	const where: string[] = [];
-	if (ns !== undefined) where.push("c.ns = $ns");
-	if (before !== undefined) where.push("c.id < $before");
-	// The first condition follows from the second; it is there for the index.
-	if (after !== undefined)
-		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
-	const { source, step, rest } = splitLabels(labels);
-	if (source !== undefined) where.push("c.source = $source");
-	if (step !== undefined) where.push("c.step = $step::bigint");
-	if (rest !== undefined) where.push(`(c.labels @> $rest::jsonb OR c.labels = '${UNKNOWN_LABELS}')`);
-	if (threadId === undefined)
-		return `SELECT ${columns} FROM ${thread} t JOIN ${checkpoint} c ON c.thread = t.number
-			${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
-			ORDER BY c.id DESC, t.thread_id, c.ns LIMIT $limit::bigint`;
-	const conditions = ["c.thread = t.number", ...where].join(" AND ");
-	return `SELECT ${columns} FROM ${thread} t CROSS JOIN LATERAL (
-			SELECT * FROM ${checkpoint} c WHERE ${conditions}
-			ORDER BY c.id DESC ${ns === undefined ? ", c.ns" : ""} LIMIT $limit::bigint
-		) c WHERE t.thread_id = $thread`;
+/** Labels as JSON, which can't have U+0000 in a database either. */
+export function labelText(labels: Scan["labels"]): string | null {
+	if (labels === undefined) return null;
+	const escaped = Object.entries(labels).map(([key, value]) => [
+		toText(key),
+		typeof value === "string" ? toText(value) : value,
+	]);
+	return JSON.stringify(Object.fromEntries(escaped));
 }
 
-export function scanStatement(schema: string, query: ScanQuery): Statement {
-	return compile(scanClause(schema, CHECKPOINT, query));
-}
-
-/**
- * One statement for checkpoints, their writes, and the blobs that both name with all that those are built on. The three
- * kinds of rows come in columns that they share, see {@link toReading}.
- *
- * @param query a scan; `undefined` for a list of keys
- */
-export function readStatement(schema: string, query: ScanQuery | undefined): Statement {
-	const [thread, checkpoint, blob] = ["thread", "checkpoint", "blob"].map((name) => tableName(schema, name));
-	const columns = `${CHECKPOINT}, c.blobs, t.number`;
-	const byKeys = `SELECT ${columns} FROM unnest($threads::text[], $nss::text[], $ids::text[]) AS k (thread_id, ns, id)
-		CROSS JOIN LATERAL (SELECT * FROM ${thread} t WHERE t.thread_id = k.thread_id LIMIT 1) t
-		CROSS JOIN LATERAL (
-			SELECT * FROM ${checkpoint} c WHERE c.thread = t.number AND c.ns = k.ns AND c.id = k.id LIMIT 1
-		) c`;
-	const find = (id: string) => `CROSS JOIN LATERAL (SELECT * FROM ${blob} b WHERE b.id = ${id} LIMIT 1) b`;
-	return compile(`WITH RECURSIVE points AS MATERIALIZED (
-		${query === undefined ? byKeys : scanClause(schema, columns, query)}
-	), written AS MATERIALIZED (
-		SELECT p.thread_id, w.* FROM points p CROSS JOIN LATERAL (
-			SELECT * FROM ${tableName(schema, "write")} w WHERE w.thread = p.number AND w.ns = p.ns AND w.checkpoint = p.id
-			OFFSET 0
-		) w
-	), named (id) AS (
-		SELECT unnest(p.blobs) FROM points p UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
-	), chain AS (
-		SELECT b.id, b.base, b.source FROM named n ${find("n.id")} WHERE n.id <> ALL ($known::bigint[])
+/** The blobs whose ids are in `named`, and all that they are built on, but for those that are known. */
+function chainOf({ blob }: Tables): string {
+	return `chain AS (
+		SELECT b.id, b.base, b.source FROM named n ${lookUp(blob, "b", "b.id = n.id")} WHERE n.id <> ALL ($known::bigint[])
 		UNION
 		SELECT b.id, b.base, b.source FROM chain c CROSS JOIN LATERAL unnest(ARRAY[c.base, c.source]) AS o (id)
-		${find("o.id")} WHERE o.id <> ALL ($known::bigint[])
-	)
-	SELECT 'c', NULL::bigint, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head,
-		NULL::text
-	FROM points
-	UNION ALL
-	SELECT 'w', NULL, thread_id, ns, checkpoint, task, run_id, channel, type, generation, idx, actor, blob, value,
-		task_path
-	FROM written
-	UNION ALL
-	SELECT 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.type, b.id, b.base, b.source, NULL, b.data, NULL
-	FROM chain c ${find("c.id")}`);
+		${lookUp(blob, "b", "b.id = o.id")} WHERE o.id <> ALL ($known::bigint[])
+	)`;
 }
 
-/**
- * One statement for a path with all that {@link Storage.readPath} answers, in the same columns. Orphans come only if the
- * path ends for want of a row; a row that says so comes before them.
- */
-export function pathStatement(schema: string): Statement {
-	const [thread, checkpoint, write] = ["thread", "checkpoint", "write"].map((name) => tableName(schema, name));
-	return compile(`WITH RECURSIVE path AS (
-		SELECT 1 AS place, t.thread_id, t.stamp, c.* FROM ${thread} t JOIN ${checkpoint} c ON c.thread = t.number
-		WHERE t.thread_id = $thread AND c.ns = $ns AND c.id = $id AND $limit::bigint > 0
-		UNION ALL
-		SELECT p.place + 1, p.thread_id, p.stamp, c.* FROM path p CROSS JOIN LATERAL (
-			SELECT * FROM ${checkpoint} c WHERE c.thread = p.thread AND c.ns = p.ns AND c.id = p.parent OFFSET 0
-		) c WHERE p.place < $limit::bigint
-	), last AS MATERIALIZED (
-		SELECT p.* FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p WHERE NOT EXISTS (
-			SELECT FROM ${checkpoint} c WHERE c.thread = p.thread AND c.ns = p.ns AND c.id = p.parent
-		)
-	)
-	SELECT 'c', place, thread_id, ns, id, parent, run_id, source, NULL, stamp, step, NULL::bigint, NULL::bigint, head,
-		NULL::text FROM path
-	UNION ALL
-	SELECT 's', NULL, p.thread_id, c.ns, c.id, c.parent, c.run_id, c.source, NULL, p.stamp, c.step, NULL, NULL, c.head,
-		NULL
-	FROM path p JOIN ${checkpoint} c ON c.thread = p.thread AND c.ns = p.ns AND c.parent = p.id
-	WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = c.id)
-	UNION ALL
-	SELECT 'w', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
-		w.blob, w.value, w.task_path
-	FROM path p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint = p.id
-	UNION ALL
-	SELECT 'd', NULL, p.thread_id, b.ns, b.checkpoint, b.channel, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.data,
-		NULL
-	FROM path p JOIN ${tableName(schema, "base")} b ON b.thread = p.thread AND b.ns = p.ns AND b.checkpoint = p.id
-	UNION ALL
-	SELECT 'f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.stamp, t.checkpoints, w.writes, w.batch, NULL,
-		NULL
-	FROM ${thread} t CROSS JOIN LATERAL (
-		SELECT count(*) AS writes, coalesce(max(batch), 0) AS batch FROM ${write} w WHERE w.thread = t.number
-	) w WHERE t.thread_id = $thread
-	UNION ALL
-	SELECT 'e', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-	FROM last
-	UNION ALL
-	SELECT 'o', NULL, p.thread_id, w.ns, w.checkpoint, w.task, w.run_id, w.channel, w.type, w.generation, w.idx, w.actor,
-		w.blob, w.value, w.task_path
-	FROM last p JOIN ${write} w ON w.thread = p.thread AND w.ns = p.ns AND w.checkpoint < p.id
-	WHERE NOT EXISTS (SELECT FROM ${checkpoint} c WHERE c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint)`);
+/** Blobs of a chain, with their bytes. */
+function chainRows({ blob }: Tables): string {
+	return `(SELECT b.* FROM chain c ${lookUp(blob, "b", "b.id = c.id")}) b`;
 }
 
-/**
- * Reads the answer of {@link readStatement}.
- *
- * @param keys what was asked for, if that was not a scan
- */
-export function toReading(rows: readonly SqlRow[], keys: readonly CheckpointKey[] | undefined): Reading {
-	const checkpoints = rows.filter(isOf("c")).map(checkpointOf);
-	const place = new Map(keys?.map(({ threadId, ns, id }, at) => [JSON.stringify([threadId, ns, id]), at]));
-	const placeOf = ({ threadId, ns, id }: CheckpointKey) => place.get(JSON.stringify([threadId, ns, id])) ?? 0;
-	checkpoints.sort(keys === undefined ? compareRows : (a, b) => placeOf(a) - placeOf(b));
-	return { checkpoints, writes: writesOf(rows, "w"), blobs: rows.filter(isOf("b")).map(blobOf) };
+export function blobStatement(tables: Tables): string {
+	return `WITH RECURSIVE named (id) AS (SELECT * FROM ${unnest("$ids::bigint[]")}), ${chainOf(tables)}
+		SELECT ${BLOB.join()} FROM ${chainRows(tables)}`;
 }
 
-/** The order of a scan, which an answer of several parts need not keep. */
-function compareRows(a: CheckpointKey, b: CheckpointKey): number {
-	return compareIds(b.id, a.id) || compareIds(a.threadId, b.threadId) || compareIds(a.ns, b.ns);
+/** @param scan `undefined` for a list of keys */
+export function readStatement(tables: Tables, scan: Scan | undefined, depth: Depth): string {
+	const { thread, checkpoint, write } = tables;
+	const keyRows = `SELECT t.thread_id, t.stamp, c.*, k.place
+		FROM ${unnest("$threads::text[]", "$nss::text[]", "$ids::text[]")} WITH ORDINALITY AS k (thread_id, ns, id, place)
+		${lookUp(thread, "t", "t.thread_id = k.thread_id")}
+		${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = k.ns AND c.id = k.id")}`;
+	const found = `found AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;
+	const rows: Part = ["checkpoint", [...CHECKPOINT, "place"], "found"];
+	if (depth === "rows") return `WITH ${found} ${union(rows)}`;
+	return `WITH RECURSIVE ${found}, written AS MATERIALIZED (
+			SELECT c.thread_id, w.* FROM found c
+			${lookUp(write, "w", "w.thread = c.thread AND w.ns = c.ns AND w.checkpoint = c.id")}
+		), named (id) AS (
+			SELECT unnest(c.blobs) FROM found c UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
+		), ${chainOf(tables)}
+		${union(rows, ["write", WRITE, "written"], ["blob", BLOB, chainRows(tables)])}`;
 }
 
-/** Reads the answer of {@link pathStatement}. */
-export function toPathReading(rows: readonly SqlRow[]): Omit<PathReading, "epoch"> & { state: ThreadState } {
-	const found = rows.filter(isOf("c")).sort((a, b) => Number(a[1]) - Number(b[1]));
-	const path = withoutCycle(found.map(checkpointOf));
-	const writes = writesOf(rows, "w");
+export function toReading(answer: SqlRow[]): Reading {
+	const rows = splitUnion(answer);
 	return {
-		path,
-		siblings: rows.filter(isOf("s")).map(checkpointOf),
-		// A row that is on the path several times has its writes along each time.
-		writes: path.length === found.length ? writes : distinct(writes),
-		deltaBases: rows.filter(isOf("d")).map(baseOf),
-		orphans: rows.some(isOf("e")) ? writesOf(rows, "o") : undefined,
-		state: stateOf(rows.find(isOf("f")) ?? []),
+		checkpoints: rows("checkpoint").sort(byPlace).map(toCheckpoint),
+		writes: rows("write").map(toWrite),
+		blobs: rows("blob").map(toBlob),
 	};
 }
 
-function distinct(writes: readonly WriteRow[]): WriteRow[] {
-	const keyOf = ({ id, taskId, idx, generation }: WriteRow) => JSON.stringify([id, taskId, idx, generation]);
-	return [...new Map(writes.map((write) => [keyOf(write), write])).values()];
+/** SQL promises no order for the rows of a union. */
+function byPlace(a: SqlRow, b: SqlRow): number {
+	return Number(a[CHECKPOINT.length]) - Number(b[CHECKPOINT.length]);
 }
 
-/** Ends a path at the first row that was there before. */
-export function withoutCycle(path: FoundCheckpoint[]): FoundCheckpoint[] {
-	const seen = new Set<string>();
-	const end = path.findIndex((row) => seen.size === seen.add(row.id).size);
-	return end < 0 ? path : path.slice(0, end);
+/**
+ * A path with all that `Storage.readPath` answers. The recursion goes on as long as rows are fetched from it, and ends
+ * at a row that it has met before.
+ */
+export function pathStatement({ thread, checkpoint, write, base }: Tables): string {
+	const here = (row: string) => `${row}.thread = p.thread AND ${row}.ns = p.ns`;
+	const isStored = (condition: string) => `EXISTS (SELECT FROM ${checkpoint} c WHERE ${condition})`;
+	/** Rows of a table that belong to the rows of the path. */
+	const along = (table: string, condition: string, also = "") =>
+		`(SELECT p.thread_id, p.stamp, p.place, r.* FROM path p ${lookUp(table, "r", `${here("r")} AND ${condition}`)} ${also}) r`;
+	return `WITH RECURSIVE ancestors AS (
+			SELECT t.thread_id, t.stamp, c.thread, c.ns, c.id, c.parent
+			FROM ${thread} t ${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = $ns AND c.id = $id")}
+			WHERE t.thread_id = $thread
+			UNION
+			SELECT p.thread_id, p.stamp, c.thread, c.ns, c.id, c.parent
+			FROM ancestors p ${lookUp(checkpoint, "c", `${here("c")} AND c.id = p.parent`)}
+		), path AS MATERIALIZED (
+			SELECT *, row_number() OVER () AS place FROM ancestors LIMIT $limit::bigint
+		), root AS MATERIALIZED (
+			SELECT * FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p
+			WHERE NOT ${isStored(`${here("c")} AND c.id = p.parent`)}
+		), orphans AS (
+			SELECT p.thread_id, w.* FROM root p ${lookUp(write, "w", `${here("w")} AND w.checkpoint < p.id`)}
+			WHERE NOT ${isStored("c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint")}
+		)
+		${union(
+			["path", [...CHECKPOINT, "place"], along(checkpoint, "r.id = p.id")],
+			[
+				"sibling",
+				CHECKPOINT,
+				along(checkpoint, "r.parent = p.id", "WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = r.id)"),
+			],
+			["write", WRITE, along(write, "r.checkpoint = p.id")],
+			["base", BASE, along(base, "r.checkpoint = p.id")],
+			["orphan", WRITE, "orphans"],
+			["thread", ["writer", "writer_since", "EXISTS (SELECT FROM root)"], `${thread} WHERE thread_id = $thread`],
+		)}`;
 }
 
-function isOf(kind: string): (row: SqlRow) => boolean {
-	return (row) => row[0] === kind;
+/** @param toEpoch takes the thread's last writer, and since when it is the only one */
+export function toPathReading(answer: SqlRow[], toEpoch: (writer: number, since: number) => number): PathReading {
+	const rows = splitUnion(answer);
+	const [[writer, since, hasRoot] = []] = rows("thread");
+	return {
+		path: rows("path").sort(byPlace).map(toCheckpoint),
+		siblings: rows("sibling").map(toCheckpoint),
+		writes: rows("write").map(toWrite),
+		deltaBases: rows("base").map(toBase),
+		orphans: hasRoot === "true" ? rows("orphan").map(toWrite) : undefined,
+		epoch: toEpoch(Number(writer), Number(since)),
+	};
 }
 
-function writesOf(rows: readonly SqlRow[], kind: string): WriteRow[] {
-	return rows.filter(isOf(kind)).map(writeOf);
+export function threadStatement({ thread, checkpoint, write, base }: Tables): string {
+	const of = (table: string) => `${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $thread`;
+	return union(
+		["checkpoint", LISTED_CHECKPOINT, of(checkpoint)],
+		["write", WRITE, of(write)],
+		["base", BASE, of(base)],
+	);
 }
 
-// Where the columns of each kind of row are among those that all share.
-
-function checkpointOf([, , thread, ns, id, parent, run, source, , stamp, step, , , head]: SqlRow): FoundCheckpoint {
-	return toCheckpoint([thread, stamp, ns, id, parent, run, source, step, head]);
-}
-
-function writeOf([
-	,
-	,
-	thread,
-	ns,
-	id,
-	task,
-	run,
-	channel,
-	type,
-	generation,
-	idx,
-	actor,
-	blob,
-	value,
-	path,
-]: SqlRow): WriteRow {
-	return toWrite([thread, ns, id, task, generation, idx, path, channel, run, actor, type, blob, value]);
-}
-
-function stateOf([, , , , , , , , , stamp, checkpoints, writes, batch]: SqlRow): ThreadState {
-	return { stamp: Number(stamp), checkpoints: Number(checkpoints), writes: Number(writes), batch: Number(batch) };
-}
-
-function blobOf([, , , , , , , , type, id, base, source, , data]: SqlRow): BlobRow {
-	return toBlob([id, base, source, type, data]);
-}
-
-function baseOf([, , thread, ns, id, channel, , , , , , , , data]: SqlRow): DeltaBaseRow {
-	return toBase([thread, ns, id, channel, data]);
+export function toThreadReading(answer: SqlRow[]): ThreadReading {
+	const rows = splitUnion(answer);
+	return {
+		checkpoints: rows("checkpoint")
+			.map(toListedCheckpoint)
+			.sort((a, b) => compareIds(b.id, a.id) || compareIds(a.ns, b.ns)),
+		writes: rows("write").map(toWrite),
+		deltaBases: rows("base").map(toBase),
+	};
 }

@@ -4,50 +4,57 @@ import type {
 	CheckpointRow,
 	DeltaBaseRow,
 	FoundCheckpoint,
+	ListedBlob,
+	ListedCheckpoint,
 	RowCount,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
 } from "../storage.ts";
-import type { SqlRow } from "./session.ts";
-import type { Values } from "./statement.ts";
+import type { SqlRow, Values } from "./statement.ts";
 import { fromText, toText } from "./text.ts";
 
-/** Text for a parameter. */
-export function text(value: string | undefined): string | null {
-	return value === undefined ? null : toText(value);
+// Columns of each kind of row, in the order in which the function below them takes them. Objects are written out in
+// full: V8 takes ten times as long for one that begins with the spread of another.
+
+export const LISTED_CHECKPOINT = ["thread_id", "ns", "id", "parent"];
+
+export function toListedCheckpoint([threadId, ns, id, parent]: SqlRow): ListedCheckpoint {
+	return { threadId: mustText(threadId), ns: mustText(ns), id: mustText(id), parentId: maybeText(parent) };
 }
 
-function maybeText(column: string | null | undefined): string | undefined {
-	return column === null || column === undefined ? undefined : fromText(column);
-}
+export const CHECKPOINT = [...LISTED_CHECKPOINT, "stamp", "run_id", "source", "step", "blobs", "head"];
 
-function mustText(column: string | null | undefined): string {
-	return fromText(column as string);
-}
-
-function maybeNumber(column: string | null | undefined): number | undefined {
-	return column === null || column === undefined ? undefined : Number(column);
-}
-
-/** The server writes bytes as `\x` and digits. */
-function bytes(column: string | null | undefined): Buffer {
-	return Buffer.from((column as string).slice(2), "hex");
-}
-
-export function toCheckpoint([threadId, stamp, ns, id, parent, runId, source, step, head]: SqlRow): FoundCheckpoint {
+export function toCheckpoint(row: SqlRow): FoundCheckpoint {
+	const [threadId, ns, id, parent, stamp, runId, source, step, blobs, head] = row;
 	return {
 		threadId: mustText(threadId),
-		stamp: Number(stamp),
 		ns: mustText(ns),
 		id: mustText(id),
 		parentId: maybeText(parent),
+		stamp: Number(stamp),
 		runId: maybeText(runId),
 		source: maybeText(source),
 		step: maybeNumber(step),
+		blobs: numbers(blobs),
 		head: bytes(head),
 	};
 }
+
+export const WRITE_KEY = ["thread_id", "ns", "checkpoint", "task", "generation", "idx"];
+
+export function toWriteKey([threadId, ns, id, taskId, generation, idx]: SqlRow): WriteKey {
+	return {
+		threadId: mustText(threadId),
+		ns: mustText(ns),
+		id: mustText(id),
+		taskId: mustText(taskId),
+		generation: Number(generation),
+		idx: Number(idx),
+	};
+}
+
+export const WRITE = [...WRITE_KEY, "task_path", "channel", "run_id", "actor", "type", "blob", "value"];
 
 export function toWrite(row: SqlRow): WriteRow {
 	const [threadId, ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value] = row;
@@ -63,9 +70,12 @@ export function toWrite(row: SqlRow): WriteRow {
 		runId: maybeText(runId),
 		actor: maybeNumber(actor),
 		type: maybeText(type),
-		value: value === null || value === undefined ? Number(blob) : bytes(value),
+		blob: maybeNumber(blob),
+		value: bytes(value),
 	};
 }
+
+export const BASE = ["thread_id", "ns", "checkpoint", "channel", "data"];
 
 export function toBase([threadId, ns, id, channel, data]: SqlRow): DeltaBaseRow {
 	return {
@@ -77,6 +87,8 @@ export function toBase([threadId, ns, id, channel, data]: SqlRow): DeltaBaseRow 
 	};
 }
 
+export const BLOB = ["id", "base", "source", "type", "data"];
+
 export function toBlob([id, base, source, type, data]: SqlRow): BlobRow {
 	return {
 		id: Number(id),
@@ -87,7 +99,15 @@ export function toBlob([id, base, source, type, data]: SqlRow): BlobRow {
 	};
 }
 
-export function toThread([threadId, family, stamp, createdAt, updatedAt, checkpoints, head]: SqlRow): ThreadRow {
+export const LISTED_BLOB = ["id", "base", "source", "octet_length(data)"];
+
+export function toListedBlob([id, base, source, bytes]: SqlRow): ListedBlob {
+	return { id: Number(id), base: maybeNumber(base), source: maybeNumber(source), bytes: Number(bytes) };
+}
+
+export const THREAD = ["thread_id", "family", "stamp", "created_at", "updated_at", "checkpoints", "newest"];
+
+export function toThread([threadId, family, stamp, createdAt, updatedAt, checkpoints, newest]: SqlRow): ThreadRow {
 	return {
 		threadId: mustText(threadId),
 		family: Number(family),
@@ -95,33 +115,47 @@ export function toThread([threadId, family, stamp, createdAt, updatedAt, checkpo
 		createdAt: Number(createdAt),
 		updatedAt: Number(updatedAt),
 		checkpoints: Number(checkpoints),
-		head: maybeText(head),
+		newest: maybeText(newest),
 	};
 }
 
-/** Adds what a statement counted: checkpoints, their bytes, writes, their bytes. */
+/** Adds up counts of rows: of checkpoints, of their bytes, of writes, of their bytes. */
 export function addCount(sum: RowCount, [row]: SqlRow[]): void {
-	const [checkpoints = 0, checkpointBytes = 0, writes = 0, writeBytes = 0] = row?.map(Number) ?? [];
+	const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0] = row?.map(Number) ?? [];
 	sum.checkpoints += checkpoints;
 	sum.writes += writes;
-	sum.bytes += checkpointBytes + writeBytes;
+	sum.bytes += headBytes + valueBytes;
 }
 
-/** Rows that go into one statement: an array for each column, as `unnest` takes them. */
+function maybeText(column: string | null | undefined): string | undefined {
+	return column === null || column === undefined ? undefined : fromText(column);
+}
+
+function mustText(column: string | null | undefined): string {
+	return fromText(column as string);
+}
+
+function maybeNumber(column: string | null | undefined): number | undefined {
+	return column === null || column === undefined ? undefined : Number(column);
+}
+
+/** The server writes arrays as `{1,2}`. An empty one is stored as NULL. */
+function numbers(column: string | null | undefined): number[] {
+	return column === null || column === undefined ? [] : column.slice(1, -1).split(",").map(Number);
+}
+
+/** The server writes bytes as `\x` and digits. */
+function bytes(column: string | null | undefined): Buffer {
+	return Buffer.from((column as string).slice(2), "hex");
+}
+
+// Rows as parameters: an array for each column, as `unnest` takes them.
+
 export function keyColumns(keys: readonly CheckpointKey[]): Values {
 	return {
 		threads: keys.map(({ threadId }) => toText(threadId)),
 		nss: keys.map(({ ns }) => toText(ns)),
 		ids: keys.map(({ id }) => toText(id)),
-	};
-}
-
-export function writeKeyColumns(keys: readonly WriteKey[]): Values {
-	return {
-		...keyColumns(keys),
-		tasks: keys.map(({ taskId }) => toText(taskId)),
-		generations: keys.map(({ generation }) => generation),
-		idxs: keys.map(({ idx }) => idx),
 	};
 }
 
@@ -132,58 +166,91 @@ export function checkpointColumns(rows: readonly CheckpointRow[]): Values {
 		runs: rows.map(({ runId }) => text(runId)),
 		sources: rows.map(({ source }) => text(source)),
 		steps: rows.map(({ step }) => step ?? null),
-		...packBytes(rows.map(({ head }) => head)),
+		// An array of arrays can have only such of one length.
+		blobLists: rows.map(({ blobs }) => (blobs.length > 0 ? `{${blobs.join()}}` : null)),
+		...packBytes(
+			"head",
+			rows.map(({ head }) => head),
+		),
 	};
 }
 
-/** Columns of writes that do not say where a write is. */
-export function writeColumns(rows: readonly Omit<WriteRow, "generation">[]): Values {
-	const values = rows.map(({ value }) => value);
+export function writeKeyColumns(keys: readonly (Omit<WriteKey, "generation"> & { generation?: number })[]): Values {
 	return {
-		idxs: rows.map(({ idx }) => idx),
+		writeNss: keys.map(({ ns }) => toText(ns)),
+		writeIds: keys.map(({ id }) => toText(id)),
+		tasks: keys.map(({ taskId }) => toText(taskId)),
+		generations: keys.map(({ generation }) => generation ?? null),
+		idxs: keys.map(({ idx }) => idx),
+	};
+}
+
+export function writeColumns(rows: readonly Omit<WriteRow, "generation">[]): Values {
+	return {
+		...writeKeyColumns(rows),
 		paths: rows.map(({ taskPath }) => text(taskPath)),
 		channels: rows.map(({ channel }) => toText(channel)),
-		runs: rows.map(({ runId }) => text(runId)),
+		writeRuns: rows.map(({ runId }) => text(runId)),
 		actors: rows.map(({ actor }) => actor ?? null),
 		types: rows.map(({ type }) => text(type)),
-		blobs: values.map((value) => (typeof value === "number" ? value : null)),
-		...packBytes(values.map((value) => (typeof value === "number" ? EMPTY : value))),
+		writeBlobs: rows.map(({ blob }) => blob ?? null),
+		...packBytes(
+			"value",
+			rows.map(({ value }) => value),
+		),
 	};
 }
 
 export function baseColumns(rows: readonly DeltaBaseRow[]): Values {
-	// A statement can't put a row in the place of one that it has just put there.
-	const last = new Map(rows.map((row) => [JSON.stringify([row.ns, row.id, row.channel]), row]));
-	const distinct = [...last.values()];
 	return {
-		...keyColumns(distinct),
-		channels: distinct.map(({ channel }) => toText(channel)),
-		...packBytes(distinct.map(({ data }) => data)),
+		baseNss: rows.map(({ ns }) => toText(ns)),
+		baseIds: rows.map(({ id }) => toText(id)),
+		baseChannels: rows.map(({ channel }) => toText(channel)),
+		...packBytes(
+			"base",
+			rows.map(({ data }) => data),
+		),
 	};
 }
 
-const EMPTY = new Uint8Array(0);
+export function blobColumns(rows: readonly BlobRow[]): Values {
+	return {
+		blobIds: rows.map(({ id }) => id),
+		blobBases: rows.map(({ base }) => base ?? null),
+		blobSources: rows.map(({ source }) => source ?? null),
+		blobTypes: rows.map(({ type }) => text(type)),
+		...packBytes(
+			"blob",
+			rows.map(({ data }) => data),
+		),
+	};
+}
+
+/** Text for a parameter. */
+export function text(value: string | undefined): string | null {
+	return value === undefined ? null : toText(value);
+}
+
+/** pg sends a Buffer as it is; it would take other bytes for an object. */
+export function asBuffer(part: Uint8Array): Buffer {
+	return Buffer.from(part.buffer, part.byteOffset, part.length);
+}
 
 /**
- * The bytes of several rows in one parameter, and which part is whose. An array of bytes would be sent as text, twice
- * as long.
+ * The bytes of several rows in one parameter, and where those of each row are in it. An array of bytes would be sent as
+ * text, twice as long.
  */
-export function packBytes(parts: readonly Uint8Array[]): Values {
+function packBytes(name: string, parts: readonly Uint8Array[]): Values {
 	const starts: number[] = [];
 	let end = 0;
 	for (const part of parts) {
 		starts.push(end + 1);
 		end += part.length;
 	}
-	return { starts, lengths: parts.map((part) => part.length), data: joinBytes(parts) };
-}
-
-function joinBytes(parts: readonly Uint8Array[]): Buffer {
 	const [only] = parts;
-	return parts.length === 1 && only !== undefined ? asBuffer(only) : Buffer.concat(parts);
-}
-
-/** pg sends a Buffer as it is; it would take other bytes for an object. */
-export function asBuffer(part: Uint8Array): Buffer {
-	return Buffer.from(part.buffer, part.byteOffset, part.length);
+	return {
+		[`${name}Bytes`]: parts.length === 1 && only !== undefined ? asBuffer(only) : Buffer.concat(parts),
+		[`${name}Starts`]: starts,
+		[`${name}Lengths`]: parts.map((part) => part.length),
+	};
 }

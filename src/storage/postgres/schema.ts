@@ -2,16 +2,20 @@ import { createHash } from "node:crypto";
 import { CheckpointError, quote } from "../../errors.ts";
 import { codeOf } from "./driver.ts";
 import type { PostgresSession, Query } from "./session.ts";
-import { compile } from "./statement.ts";
 
 /** A name as SQL has it. */
-export function quoteName(name: string): string {
+function quoteName(name: string): string {
 	return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** The full name of one of our tables, which carry a prefix because the schema may be the application's own. */
-export function tableName(schema: string, table: string): string {
-	return `${quoteName(schema)}.delta_${table}`;
+const TABLES = ["thread", "checkpoint", "blob", "write", "base", "sequence", "format"] as const;
+
+/** Full names of our tables, which carry a prefix because the schema may be the application's own. */
+export type Tables = Readonly<Record<(typeof TABLES)[number], string>>;
+
+export function tablesOf(schema: string): Tables {
+	const names = TABLES.map((table) => [table, `${quoteName(schema)}.delta_${table}`]);
+	return Object.fromEntries(names) as Record<keyof Tables, string>;
 }
 
 /**
@@ -26,10 +30,16 @@ const SETTLED = "autovacuum_analyze_threshold = 1000, autovacuum_vacuum_threshol
  *
  * Every key but that of a thread and of a blob begins with the thread's number, so that tables can be partitioned by
  * it, and those two by what they have. Ids compare by their bytes. Bytes are compressed before they get here, if at all.
+ *
+ * Columns that are not in the interface: `number` names a thread in fewer bytes than its id; `updated_minute` is for the
+ * list of threads, so that most updates leave its index alone; `batch` is the `fresh` of the batch that stored a row, by
+ * which a batch that is sent again finds out that it was stored. `writer` is the storage object that changed a thread
+ * last, and `writer_since` the batch with which it took over from another one: while neither changes, nobody else has
+ * changed the thread.
  */
-const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
-	(table) => `
-	CREATE TABLE ${table("thread")} (
+const MIGRATIONS: readonly ((tables: Tables) => string)[] = [
+	({ thread, checkpoint, blob, write, base, sequence, format }) => `
+	CREATE TABLE ${thread} (
 		number bigint NOT NULL,
 		family bigint NOT NULL,
 		stamp bigint NOT NULL,
@@ -37,18 +47,19 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		updated_at bigint NOT NULL,
 		updated_minute bigint NOT NULL,
 		checkpoints bigint NOT NULL,
+		writer bigint NOT NULL,
+		writer_since bigint NOT NULL,
 		thread_id text COLLATE "C" PRIMARY KEY,
-		head text COLLATE "C"
+		newest text COLLATE "C"
 	) WITH (fillfactor = 50, ${SETTLED});
-	CREATE INDEX ON ${table("thread")} (number);
-	CREATE INDEX ON ${table("thread")} (family);
-	CREATE INDEX ON ${table("thread")} (updated_minute);
+	CREATE INDEX ON ${thread} (number);
+	CREATE INDEX ON ${thread} (family);
+	CREATE INDEX ON ${thread} (updated_minute);
 
-	CREATE TABLE ${table("checkpoint")} (
+	CREATE TABLE ${checkpoint} (
 		thread bigint NOT NULL,
 		batch bigint NOT NULL,
 		step bigint,
-		puts integer NOT NULL,
 		ns text COLLATE "C" NOT NULL,
 		id text COLLATE "C" NOT NULL,
 		parent text COLLATE "C",
@@ -59,11 +70,11 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		head bytea NOT NULL,
 		PRIMARY KEY (thread, ns, id)
 	) WITH (${SETTLED});
-	ALTER TABLE ${table("checkpoint")} ALTER head SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${table("checkpoint")} (thread, ns, parent) WHERE parent IS NOT NULL;
-	CREATE INDEX ON ${table("checkpoint")} (run_id) WHERE run_id IS NOT NULL;
+	ALTER TABLE ${checkpoint} ALTER head SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${checkpoint} (thread, ns, parent) WHERE parent IS NOT NULL;
+	CREATE INDEX ON ${checkpoint} (run_id) WHERE run_id IS NOT NULL;
 
-	CREATE TABLE ${table("blob")} (
+	CREATE TABLE ${blob} (
 		id bigint PRIMARY KEY,
 		family bigint NOT NULL,
 		base bigint,
@@ -71,10 +82,10 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		type text COLLATE "C",
 		data bytea NOT NULL
 	) WITH (${SETTLED});
-	ALTER TABLE ${table("blob")} ALTER data SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${table("blob")} (family);
+	ALTER TABLE ${blob} ALTER data SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${blob} (family);
 
-	CREATE TABLE ${table("write")} (
+	CREATE TABLE ${write} (
 		thread bigint NOT NULL,
 		batch bigint NOT NULL,
 		idx bigint NOT NULL,
@@ -88,13 +99,13 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		channel text COLLATE "C" NOT NULL,
 		run_id text COLLATE "C",
 		type text COLLATE "C",
-		value bytea,
+		value bytea NOT NULL,
 		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
 	) WITH (${SETTLED});
-	ALTER TABLE ${table("write")} ALTER value SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${table("write")} (run_id) WHERE run_id IS NOT NULL;
+	ALTER TABLE ${write} ALTER value SET STORAGE EXTERNAL;
+	CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
 
-	CREATE TABLE ${table("base")} (
+	CREATE TABLE ${base} (
 		thread bigint NOT NULL,
 		ns text COLLATE "C" NOT NULL,
 		checkpoint text COLLATE "C" NOT NULL,
@@ -102,13 +113,13 @@ const MIGRATIONS: readonly ((table: (name: string) => string) => string)[] = [
 		data bytea NOT NULL,
 		PRIMARY KEY (thread, ns, checkpoint, channel)
 	) WITH (${SETTLED});
-	ALTER TABLE ${table("base")} ALTER data SET STORAGE EXTERNAL;
+	ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
 
-	CREATE TABLE ${table("sequence")} (next bigint NOT NULL);
-	INSERT INTO ${table("sequence")} VALUES (1);
+	CREATE TABLE ${sequence} (next bigint NOT NULL);
+	INSERT INTO ${sequence} VALUES (1);
 
-	CREATE TABLE ${table("format")} (version integer NOT NULL);
-	INSERT INTO ${table("format")} VALUES (0);
+	CREATE TABLE ${format} (version integer NOT NULL);
+	INSERT INTO ${format} VALUES (0);
 	`,
 ];
 
@@ -117,9 +128,9 @@ const FORMAT_VERSION = MIGRATIONS.length;
 
 /** Brings a schema to the current format, from nothing or from an older one. One that is there is only looked at. */
 export async function migrate(session: PostgresSession, schema: string): Promise<void> {
-	const format = compile(`SELECT version FROM ${tableName(schema, "format")}`);
-	const inspect = async (query: Query) => {
-		const [row] = await query(format);
+	const tables = tablesOf(schema);
+	const readVersion = async (query: Query) => {
+		const [row] = await query(`SELECT version FROM ${tables.format}`);
 		const version = Number(row?.[0] ?? 0);
 		if (version <= FORMAT_VERSION) return version;
 		throw new CheckpointError(
@@ -129,7 +140,7 @@ export async function migrate(session: PostgresSession, schema: string): Promise
 	};
 	const isThere = async (query: Query) => {
 		try {
-			return (await inspect(query)) === FORMAT_VERSION;
+			return (await readVersion(query)) === FORMAT_VERSION;
 		} catch (error) {
 			// No such table, no such schema.
 			if (codeOf(error) === "42P01" || codeOf(error) === "3F000") return false;
@@ -138,26 +149,25 @@ export async function migrate(session: PostgresSession, schema: string): Promise
 	};
 	if (await session.run(isThere)) return;
 	await session.transact(async (query) => {
-		// Other servers may do the same at this moment: whoever comes second finds it done.
+		// Other processes may do the same at this moment: the second one finds it done.
 		await query(LOCK, { key: lockKey(schema) });
-		const [found] = await query(INSPECT, { schema, format: tableName(schema, "format") });
+		const [found] = await query(INSPECT, { schema, format: tables.format });
 		const [encoding, hasSchema, hasFormat] = found ?? [];
 		if (encoding !== "UTF8")
 			throw new CheckpointError(
 				"FOREIGN_DATABASE",
 				`The database has encoding ${encoding}, but ids can be any text: use one with encoding UTF8.`,
 			);
-		if (hasSchema === "f") await query(compile(`CREATE SCHEMA ${quoteName(schema)}`));
-		const version = hasFormat === "f" ? 0 : await inspect(query);
-		for (const step of MIGRATIONS.slice(version)) await query(compile(step((table) => tableName(schema, table))));
-		if (version < FORMAT_VERSION)
-			await query(compile(`UPDATE ${tableName(schema, "format")} SET version = ${FORMAT_VERSION}`));
+		if (hasSchema === "f") await query(`CREATE SCHEMA ${quoteName(schema)}`);
+		const version = hasFormat === "f" ? 0 : await readVersion(query);
+		for (const step of MIGRATIONS.slice(version)) await query(step(tables));
+		if (version < FORMAT_VERSION) await query(`UPDATE ${tables.format} SET version = ${FORMAT_VERSION}`);
 	});
 }
 
-const LOCK = compile("SELECT pg_advisory_xact_lock($key::bigint)");
-const INSPECT = compile(`SELECT current_setting('server_encoding'),
-	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL`);
+const LOCK = "SELECT pg_advisory_xact_lock($key::bigint)";
+const INSPECT = `SELECT current_setting('server_encoding'),
+	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL`;
 
 /** A number that nobody else is likely to lock. */
 function lockKey(schema: string): string {

@@ -1,20 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
 import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
-import { compile, type Statement, type Values } from "./statement.ts";
+import { compile, type SqlRow, type Statement, type Values } from "./statement.ts";
 
-/** A row's columns as the server wrote them, in order. */
-export type SqlRow = (string | null | undefined)[];
 /** Runs one statement on the connection that a piece of work holds. */
-export type Query = (statement: Statement, values?: Values) => Promise<SqlRow[]>;
+export type Query = (sql: string, values?: Values) => Promise<SqlRow[]>;
 
 /** Milliseconds before the second try; each further one waits twice as long, up to the most. */
 const FIRST_PAUSE = 4;
 const LONGEST_PAUSE = 250;
-
-const BEGIN = compile("BEGIN");
-const COMMIT = compile("COMMIT");
-const ROLLBACK = compile("ROLLBACK");
 
 export interface SessionOptions {
 	/** How long a call is tried, in milliseconds. */
@@ -33,6 +27,8 @@ export interface SessionOptions {
 export class PostgresSession {
 	readonly #open: () => PostgresPool;
 	readonly #options: SessionOptions;
+	/** By their text. */
+	readonly #statements = new Map<string, Statement>();
 	#pool: PostgresPool | undefined;
 	#isNaming: boolean;
 	#isClosed = false;
@@ -44,8 +40,8 @@ export class PostgresSession {
 	}
 
 	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
-	query(statement: Statement, values?: Values): Promise<SqlRow[]> {
-		return this.run((query) => query(statement, values));
+	query(sql: string, values?: Values): Promise<SqlRow[]> {
+		return this.run((query) => query(sql, values));
 	}
 
 	/**
@@ -64,7 +60,7 @@ export class PostgresSession {
 	}
 
 	/** Work that is done on one connection, and again on another if it fails on that one. */
-	async run<T>(work: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+	async run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
 		const end = Date.now() + this.#options.retryTimeout;
 		let reason: unknown;
 		for (let attempt = 0; ; attempt++) {
@@ -90,13 +86,13 @@ export class PostgresSession {
 		if (!this.#options.isShared) await pool?.end();
 	}
 
-	async #try<T>(work: (query: Query, isAgain: boolean) => Promise<T>, isAgain: boolean, end: number): Promise<T> {
+	async #try<T>(work: (query: Query, isRetry: boolean) => Promise<T>, isRetry: boolean, end: number): Promise<T> {
 		const client = await this.#acquire(end);
 		// A connection that breaks tells its client besides the statement.
 		client.on("error", ignore);
 		let isBroken = false;
 		try {
-			return await work((statement, values) => this.#send(client, statement, values, end), isAgain);
+			return await work((sql, values) => this.#send(client, sql, values, end), isRetry);
 		} catch (error) {
 			isBroken = judge(error).isBroken;
 			throw error;
@@ -106,7 +102,10 @@ export class PostgresSession {
 		}
 	}
 
-	async #send(client: PostgresClient, { name, text, parameters }: Statement, values: Values = {}, end: number) {
+	async #send(client: PostgresClient, sql: string, values: Values = {}, end: number): Promise<SqlRow[]> {
+		const statement = this.#statements.get(sql) ?? compile(sql);
+		this.#statements.set(sql, statement);
+		const { name, text, parameters } = statement;
 		const sent = client.query({
 			text,
 			rowMode: "array",
@@ -132,13 +131,13 @@ export class PostgresSession {
 
 /** Wraps work on one connection into a transaction. */
 export async function inTransaction<T>(query: Query, work: () => Promise<T>): Promise<T> {
-	await query(BEGIN);
+	await query("BEGIN");
 	try {
 		const result = await work();
-		await query(COMMIT);
+		await query("COMMIT");
 		return result;
 	} catch (error) {
-		if (!judge(error).isBroken) await query(ROLLBACK);
+		if (!judge(error).isBroken) await query("ROLLBACK");
 		throw error;
 	}
 }

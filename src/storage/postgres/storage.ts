@@ -1,11 +1,10 @@
-import { CheckpointError } from "../../errors.ts";
+import { randomInt } from "node:crypto";
 import { IdStash } from "../id-stash.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
 	CopyBatch,
-	DeltaBaseRow,
-	FoundCheckpoint,
+	Depth,
 	ListedBlob,
 	PathReading,
 	PutBatch,
@@ -14,217 +13,127 @@ import type {
 	RemoveBatch,
 	Replacement,
 	RowCount,
-	ScanQuery,
+	Scan,
 	Storage,
 	StorageDamage,
 	StorageTotals,
+	ThreadReading,
 	ThreadRow,
 	WriteKey,
-	WriteRow,
 } from "../storage.ts";
-import { putStatement, shapeOf } from "./put.ts";
-import { minuteOf, putValues, readPut, withoutRepeats } from "./put-values.ts";
-import {
-	pathStatement,
-	readStatement,
-	scanStatement,
-	scanValues,
-	shapeOfScan,
-	toPathReading,
-	toReading,
-	withoutCycle,
-} from "./read.ts";
+import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
+import { readStatement, scanValues, toPathReading, toReading, toThreadReading } from "./read.ts";
 import {
 	addCount,
 	asBuffer,
 	baseColumns,
 	checkpointColumns,
 	keyColumns,
-	text,
-	toBase,
 	toBlob,
-	toCheckpoint,
+	toListedBlob,
+	toListedCheckpoint,
 	toThread,
-	toWrite,
+	toWriteKey,
 	writeColumns,
 	writeKeyColumns,
 } from "./rows.ts";
-import { migrate } from "./schema.ts";
-import { inTransaction, type PostgresSession, type Query, type SqlRow } from "./session.ts";
-import type { Statement, Values } from "./statement.ts";
+import { migrate, type Tables, tablesOf } from "./schema.ts";
+import { inTransaction, type PostgresSession, type Query } from "./session.ts";
+import { type SqlRow, splitUnion, type Values } from "./statement.ts";
 import { type Statements, statementsOn } from "./statements.ts";
 import { fromText, toText } from "./text.ts";
-import { ThreadEpochs } from "./thread-epochs.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
+/** A place before every thread in the list: later than any time, and still a bigint. */
+const START = { updatedAt: 2 ** 62, threadId: "" };
 
 /** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
 export class PostgresStorage implements Storage {
 	readonly #session: PostgresSession;
 	readonly #schema: string;
+	readonly #tables: Tables;
 	readonly #sql: Statements;
-	/** By what they are made for. */
-	readonly #built = new Map<string, Statement>();
 	readonly #ids = new IdStash(async (count) => {
 		const [row] = await this.#query(this.#sql.reserve, { count });
 		return Number(row?.[0]);
 	});
-	readonly #epochs = new ThreadEpochs();
+	/** Tells this object from others that change the same threads. */
+	readonly #writer = randomInt(2 ** 48 - 1);
 	#ready: Promise<void> | undefined;
-	#epoch = 0;
+	#lastEpoch = 0;
 
 	constructor(session: PostgresSession, schema: string) {
 		this.#session = session;
 		this.#schema = schema;
-		this.#sql = statementsOn(schema);
+		this.#tables = tablesOf(schema);
+		this.#sql = statementsOn(this.#tables);
 	}
 
 	reserveIds(count: number): Promise<number> {
 		return this.#ids.take(count);
 	}
 
-	/** Nothing tells that no other server has changed anything. */
-	async getEpoch(): Promise<number> {
-		return this.#epoch++;
-	}
-
-	async getCheckpoint({ threadId, ns, id }: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id) };
-		return (await this.#query(this.#sql.getCheckpoint, values)).map(toCheckpoint)[0];
-	}
-
-	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return (await this.scan({ threadId, ns, limit: 1 }))[0];
-	}
-
-	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		const statement = this.#build(`scan ${shapeOfScan(query)}`, () => scanStatement(this.#schema, query));
-		return (await this.#query(statement, scanValues(query))).map(toCheckpoint);
-	}
-
-	async read(which: ScanQuery | readonly CheckpointKey[], known: readonly number[]): Promise<Reading> {
-		const query = isKeys(which) ? undefined : which;
-		const shape = query === undefined ? "keys" : shapeOfScan(query);
-		const statement = this.#build(`read ${shape}`, () => readStatement(this.#schema, query));
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []): Promise<Reading> {
+		const sql = readStatement(this.#tables, isKeys(which) ? undefined : which, depth);
 		const values = isKeys(which) ? keyColumns(which) : scanValues(which);
-		return toReading(await this.#query(statement, { ...values, known }), isKeys(which) ? which : undefined);
-	}
-
-	async getPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
-		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		return withoutCycle((await this.#query(this.#sql.getPath, values)).map(toCheckpoint));
+		return toReading(await this.#query(sql, { ...values, known }));
 	}
 
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
-		const statement = this.#build("path", () => pathStatement(this.#schema));
 		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		const { state, ...reading } = toPathReading(await this.#query(statement, values));
-		return { ...reading, epoch: this.#epochs.see(threadId, state) };
+		return toPathReading(await this.#query(this.#sql.readPath, values), (writer, since) => {
+			// Another writer may change the thread again and again without a change of its row. Batches are positive.
+			return writer === this.#writer ? since : --this.#lastEpoch;
+		});
 	}
 
-	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
-		const values = { thread: toText(threadId), ns: toText(ns), parents: parentIds.map(toText) };
-		return (await this.#query(this.#sql.getChildren, values)).map(toCheckpoint);
-	}
-
-	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		const values = { runs: runIds.map(toText) };
-		return {
-			checkpoints: (await this.#query(this.#sql.findRunCheckpoints, values)).map(toCheckpoint),
-			writes: (await this.#query(this.#sql.findRunWrites, values)).map(toWrite),
-		};
-	}
-
-	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return (await this.#query(this.#sql.getWrites, keyColumns(keys))).map(toWrite);
-	}
-
-	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
-		const values = { thread: toText(threadId), ns: toText(ns), before: toText(before) };
-		return (await this.#query(this.#sql.getOrphanWrites, values)).map(toWrite);
-	}
-
-	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return (await this.#query(this.#sql.getThreadWrites, { thread: toText(threadId) })).map(toWrite);
-	}
-
-	async getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
-		return (await this.#query(this.#sql.getBases, keyColumns(keys))).map(toBase);
-	}
-
-	async getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
-		return (await this.#query(this.#sql.getThreadBases, { thread: toText(threadId) })).map(toBase);
+	async readThread(threadId: string): Promise<ThreadReading> {
+		return toThreadReading(await this.#query(this.#sql.readThread, { thread: toText(threadId) }));
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return (await this.#query(this.#sql.getBlobs, { ids })).map(toBlob);
+		return (await this.#query(this.#sql.getBlobs, { ids, known: [] })).map(toBlob);
+	}
+
+	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+		const rows = splitUnion(await this.#query(this.#sql.findRuns, { runs: runIds.map(toText) }));
+		return { checkpoints: rows("checkpoint").map(toListedCheckpoint), writes: rows("write").map(toWriteKey) };
 	}
 
 	async getThread(threadId: string): Promise<ThreadRow | undefined> {
 		return (await this.#query(this.#sql.getThread, { thread: toText(threadId) })).map(toThread)[0];
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		if (after === undefined) return (await this.#query(this.#sql.listThreads, { limit })).map(toThread);
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START): Promise<ThreadRow[]> {
 		const { updatedAt, threadId } = after;
 		const values = { minute: minuteOf(updatedAt), updated: updatedAt, thread: toText(threadId), limit };
-		return (await this.#query(this.#sql.listThreadsAfter, values)).map(toThread);
+		return (await this.#query(this.#sql.listThreads, values)).map(toThread);
 	}
 
-	async getFamily(family: number): Promise<ThreadRow[]> {
-		return (await this.#query(this.#sql.getFamily, { family })).map(toThread);
+	async readFamily(family: number): Promise<{ blobs: ListedBlob[]; threads: ThreadRow[] }> {
+		const rows = splitUnion(await this.#query(this.#sql.readFamily, { family }));
+		return { blobs: rows("blob").map(toListedBlob), threads: rows("thread").map(toThread) };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
 		return (await this.#query(this.#sql.listFamilies, { limit, after })).map(([family]) => Number(family));
 	}
 
-	async listBlobs(family: number): Promise<ListedBlob[]> {
-		const rows = await this.#query(this.#sql.listBlobs, { family });
-		return rows.map(([id, base, source, bytes]) => ({
-			id: Number(id),
-			base: base === null ? undefined : Number(base),
-			source: source === null ? undefined : Number(source),
-			bytes: Number(bytes),
-		}));
-	}
-
 	async totals(): Promise<StorageTotals> {
 		const [row = []] = await this.#query(this.#sql.totals);
-		const [threads = 0, checkpoints = 0, writes = 0, headBytes = 0, blobs = 0, writeBytes = 0] = row.map(Number);
-		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: writeBytes } };
+		const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0, threads = 0, blobs = 0] = row.map(Number);
+		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: valueBytes } };
 	}
 
-	async put(given: PutBatch): Promise<PutResult | undefined> {
-		const batch = withoutRepeats(given);
-		if (new Set(batch.blobs.map(({ id }) => id)).size < batch.blobs.length)
-			throw new CheckpointError("STORAGE", "A blob id was given twice.");
-		const values = putValues(batch);
+	async put(batch: PutBatch): Promise<PutResult | undefined> {
+		const values = { ...putValues(batch), writer: this.#writer };
 		await this.#open();
-		let tries = 0;
-		const stored = await this.#session.run(async (query, isAgain) => {
-			tries++;
-			const send = (mayCreate: boolean) => query(this.#putStatement(batch, mayCreate, isAgain), values);
-			const store = async () => {
-				// Only a checkpoint without a parent is likely to be the first that comes of its thread.
-				const isFirst = batch.checkpoint !== undefined && batch.checkpoint.parentId === undefined;
-				const rows = await send(isFirst);
-				const isMissing = rows.length === 0 && !isFirst && batch.stamp === undefined;
-				return readPut(isMissing ? await send(true) : rows, batch);
-			};
-			// The first sending may still be under way: whoever has the thread locked knows how it ended.
-			return isAgain ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
+		return this.#session.run((query, isRetry) => {
+			const store = async () => toPutResult(await query(putStatement(this.#tables, batch, isRetry), values), batch);
+			// The first sending may still be under way: once the thread is locked it has ended.
+			return isRetry ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
 		});
-		if (stored !== undefined) this.#noteChange(batch, stored.replaced || tries > 1);
-		return stored;
-	}
-
-	/** @param isUnclear it is not known what exactly was added */
-	#noteChange({ threadId, fresh, checkpoint, writes, deltaBases = [] }: PutBatch, isUnclear: boolean): void {
-		const isAdded = deltaBases.length === 0 && writes.every(({ conflict }) => conflict === "add");
-		if (isUnclear || !isAdded) return this.#epochs.forget(threadId);
-		this.#epochs.add(threadId, { checkpoints: checkpoint ? 1 : 0, writes: writes.length, batch: fresh });
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
@@ -235,57 +144,58 @@ export class PostgresStorage implements Storage {
 			if (earlier !== undefined && stamp === batch.newStamp) return earlier;
 			if (number === undefined || stamp !== batch.stamp) return undefined;
 			const removed = noRows();
-			const { checkpoints, writes, orphans = [], relink, deltaBases } = batch;
+			const { checkpoints, writes, orphans, relinked, deltaBases } = batch;
 			if (checkpoints.length > 0)
 				addCount(removed, await query(this.#sql.removeRows, { number, ...keyColumns(checkpoints) }));
-			if (writes.length > 0)
-				addCount(removed, await query(this.#sql.removeWrites, { number, ...writeKeyColumns(writes) }));
-			if (orphans.length > 0)
-				addCount(removed, await query(this.#sql.removeOrphans, { number, ...writeKeyColumns(orphans) }));
-			if (relink.length > 0) {
-				const parents = relink.map(({ parentId }) => text(parentId));
-				await query(this.#sql.relink, { number, ...keyColumns(relink.map(({ key }) => key)), parents });
+			if (writes.length + orphans.length > 0) {
+				const areOrphans = [...writes.map(() => false), ...orphans.map(() => true)];
+				const keys = writeKeyColumns([...writes, ...orphans]);
+				addCount(removed, await query(this.#sql.removeWrites, { number, ...keys, areOrphans }));
 			}
-			if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
-			await query(this.#sql.restamp, { number, thread, stamp: batch.newStamp });
+			await this.#putRows(query, number, { checkpoints: relinked, writes: [], deltaBases });
+			await query(this.#sql.restamp, { number, thread, stamp: batch.newStamp, writer: this.#writer });
 			return removed;
 		});
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		const { fresh: number, now } = batch;
-		const thread = toText(batch.target);
+		const { fresh, now, keys } = batch;
+		const target = {
+			thread: toText(batch.target),
+			number: fresh,
+			fresh,
+			now,
+			minute: minuteOf(now),
+			writer: this.#writer,
+		};
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
-			const [found] = await query(this.#sql.shareThread, { thread: toText(batch.source) });
+			const [found] = await query(this.#sql.lockThread, { thread: toText(batch.source) });
 			const [source, family, stamp] = found?.map(Number) ?? [];
-			if (earlier === undefined && (source === undefined || stamp !== batch.stamp)) return undefined;
-			const added = await query(this.#sql.addThread, { thread, number, family, now, minute: minuteOf(now) });
+			const isCurrent = source !== undefined && stamp === batch.stamp;
+			const added = isCurrent ? await query(this.#sql.addThread, { ...target, family }) : [];
 			if (added.length === 0) {
-				const [target] = await query(this.#sql.lockThread, { thread });
-				return earlier !== undefined && Number(target?.[0]) === number ? earlier : undefined;
+				if (earlier === undefined) return undefined;
+				const [there] = await query(this.#sql.lockThread, target);
+				return Number(there?.[0]) === fresh ? earlier : undefined;
 			}
-			if (source === undefined || stamp !== batch.stamp) return undefined;
+			await query(this.#sql.copyRows, { ...target, source, ...(keys && keyColumns(keys)) });
+			await this.#putRows(query, fresh, batch);
+			await query(this.#sql.restamp, { ...target, stamp: fresh });
 			const copied = noRows();
-			const { checkpoints, rows, deltaBases } = batch;
-			if (rows !== undefined) await this.#addRows(query, number, source, rows, copied);
-			else if (checkpoints === undefined) addCount(copied, await query(this.#sql.copyAll, { number, source }));
-			else {
-				const parents = checkpoints.map(({ parentId }) => text(parentId));
-				const keys = keyColumns(checkpoints.map(({ key }) => key));
-				addCount(copied, await query(this.#sql.copyRows, { number, source, ...keys, parents }));
-			}
-			if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
-			await query(this.#sql.restamp, { number, thread, stamp: number });
+			addCount(copied, await query(this.#sql.countRows, target));
 			return copied;
 		});
 	}
 
-	async #addRows(query: Query, number: number, source: number, rows: NonNullable<CopyBatch["rows"]>, sum: RowCount) {
-		const { checkpoints, writes } = rows;
-		const points = { number, source, ...checkpointColumns(checkpoints) };
-		if (checkpoints.length > 0) addCount(sum, await query(this.#sql.addCheckpoints, points));
-		const written = { number, ...writeKeyColumns(writes), ...writeColumns(writes) };
-		if (writes.length > 0) addCount(sum, await query(this.#sql.addWrites, written));
+	/** Adds rows to a thread, or puts them in place of those with their keys. */
+	async #putRows(
+		query: Query,
+		number: number,
+		{ checkpoints, writes, deltaBases }: Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">,
+	): Promise<void> {
+		if (checkpoints.length > 0) await query(this.#sql.putCheckpoints, { number, ...checkpointColumns(checkpoints) });
+		if (writes.length > 0) await query(this.#sql.addWrites, { number, fresh: number, ...writeColumns(writes) });
+		if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
 	}
 
 	async removeThread(threadId: string): Promise<RowCount> {
@@ -293,7 +203,7 @@ export class PostgresStorage implements Storage {
 			const [found] = await query(this.#sql.removeThread, { thread: toText(threadId) });
 			if (found === undefined) return earlier ?? noRows();
 			const removed = noRows();
-			addCount(removed, await query(this.#sql.removeAll, { number: Number(found[0]) }));
+			addCount(removed, await query(this.#sql.removeRows, { number: Number(found[0]) }));
 			return removed;
 		});
 	}
@@ -313,34 +223,32 @@ export class PostgresStorage implements Storage {
 	}
 
 	#replace(query: Query, { from, to, ...place }: Replacement): Promise<SqlRow[]> {
-		const bytes = { from: typeof from === "number" ? from : asBuffer(from), to: asBuffer(to) };
+		const bytes = { from: asBuffer(from), to: asBuffer(to) };
 		if (place.kind === "blob") return query(this.#sql.replaceBlob, { ...bytes, id: place.id });
 		const { threadId, ns, id } = place.key;
 		const key = { ...bytes, thread: toText(threadId), ns: toText(ns), id: toText(id) };
 		if (place.kind === "checkpoint") return query(this.#sql.replaceHead, key);
 		if (place.kind === "deltaBase") return query(this.#sql.replaceBase, { ...key, channel: toText(place.channel) });
 		const { taskId, generation, idx } = place.key;
-		const statement = typeof from === "number" ? this.#sql.replaceReference : this.#sql.replaceValue;
-		return query(statement, { ...key, task: toText(taskId), generation, idx });
+		return query(this.#sql.replaceValue, { ...key, task: toText(taskId), generation, idx });
 	}
 
 	async clear(): Promise<void> {
 		await this.#transact(async (query) => {
-			// Waits for whoever is storing; what they stored is seen by the statement after it.
+			// Waits for calls that are storing; what they stored is seen by the statement after it.
 			await query(this.#sql.clearThreads);
 			await query(this.#sql.sweep);
 		});
 	}
 
 	async check(): Promise<StorageDamage[]> {
-		const counted = await this.#query(this.#sql.findMiscounted);
-		const lost = await this.#query(this.#sql.findLost);
+		const rows = splitUnion(await this.#query(this.#sql.check));
 		return [
-			...counted.map(([threadId]) => ({
+			...rows("miscounted").map(([threadId]) => ({
 				threadId: fromText(threadId as string),
 				problem: "The thread's row miscounts its checkpoints, or names another than the newest.",
 			})),
-			...lost.map(([number, table]) => ({
+			...rows("lost").map(([number, table]) => ({
 				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
 			})),
 		];
@@ -360,7 +268,8 @@ export class PostgresStorage implements Storage {
 		const stamp = await this.reserveIds(1);
 		await this.#transact(async (query) => {
 			const [found] = await query(this.#sql.lockThread, { thread });
-			if (found !== undefined) await query(this.#sql.restamp, { number: Number(found[0]), thread, stamp });
+			if (found === undefined) return;
+			await query(this.#sql.restamp, { number: Number(found[0]), thread, stamp, writer: this.#writer });
 		});
 	}
 
@@ -373,23 +282,9 @@ export class PostgresStorage implements Storage {
 		await this.#session.close();
 	}
 
-	#putStatement(batch: PutBatch, mayCreate: boolean, isAgain: boolean): Statement {
-		const shape = shapeOf(batch, mayCreate, isAgain);
-		return this.#build(`put ${Object.values(shape).map(Number).join("")}`, () => putStatement(this.#schema, shape));
-	}
-
-	#build(name: string, make: () => Statement): Statement {
-		let statement = this.#built.get(name);
-		if (statement === undefined) {
-			statement = make();
-			this.#built.set(name, statement);
-		}
-		return statement;
-	}
-
-	async #query(statement: Statement, values?: Values): Promise<SqlRow[]> {
+	async #query(sql: string, values?: Values): Promise<SqlRow[]> {
 		await this.#open();
-		return this.#session.query(statement, values);
+		return this.#session.query(sql, values);
 	}
 
 	async #transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
@@ -397,7 +292,7 @@ export class PostgresStorage implements Storage {
 		return this.#session.transact(work);
 	}
 
-	/** What goes wrong rejects the calls that wait for it; the next one begins anew. */
+	/** An error rejects the calls that wait for it; the next one begins anew. */
 	#open(): Promise<void> {
 		this.#ready ??= migrate(this.#session, this.#schema).catch((error) => {
 			this.#ready = undefined;
@@ -407,7 +302,7 @@ export class PostgresStorage implements Storage {
 	}
 }
 
-function isKeys(which: ScanQuery | readonly CheckpointKey[]): which is readonly CheckpointKey[] {
+function isKeys(which: Scan | readonly CheckpointKey[]): which is readonly CheckpointKey[] {
 	return Array.isArray(which);
 }
 

@@ -6,9 +6,7 @@ import { type EncryptionOptions, FINGERPRINT_BYTES, Keyring, type NamedKey } fro
 /** Bits of the first byte of an envelope. */
 const DEFLATED = 1;
 const ENCRYPTED = 2;
-/** The content is the number of a blob. */
-const REFERENCE = 4;
-const KNOWN_FLAGS = DEFLATED | ENCRYPTED | REFERENCE;
+const KNOWN_FLAGS = DEFLATED | ENCRYPTED;
 
 const CHECKSUM_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -53,8 +51,7 @@ export interface SealOptions {
  *
  * `flags, checksum of identity and content, content`, or for encrypted ones
  * `flags, length of the key's name, name, fingerprint of the key, nonce, content, tag`. The identity of the row is part
- * of what is checked, so that an envelope opens only in the row that it was made for. The number of a blob is eight
- * bytes, big end first.
+ * of what is checked, so that an envelope opens only in the row that it was made for.
  */
 export class Sealer {
 	readonly #keys: Keyring | undefined;
@@ -79,31 +76,14 @@ export class Sealer {
 		return deflated ? this.#wrap(DEFLATED, deflated, identity) : this.#wrap(0, bytes, identity);
 	}
 
-	/** Like {@link seal}. The number of a blob needs an envelope only to be tied to its row, by encryption. */
-	sealValue(value: Uint8Array | number, identity: Identity): Uint8Array | number {
-		if (typeof value !== "number") return this.seal(value, identity);
-		return this.encrypts ? this.#wrap(REFERENCE, packNumber(value), identity) : value;
-	}
-
 	/** Throws a CheckpointError with code CORRUPT or WRONG_KEY if the envelope is not whole and in its place. */
 	open(envelope: Uint8Array, identity: Identity): Uint8Array {
-		const value = this.openValue(envelope, identity);
-		if (typeof value === "number") throw damaged(identity);
-		return value;
-	}
-
-	/** Like {@link open}, for what {@link sealValue} made. */
-	openValue(stored: Uint8Array | number, identity: Identity): Uint8Array | number {
-		if (typeof stored === "number") {
-			this.#checkMayBePlain(identity);
-			return stored;
-		}
-		const flags = stored instanceof Uint8Array ? (stored[0] ?? -1) : -1;
+		const flags = envelope instanceof Uint8Array ? (envelope[0] ?? -1) : -1;
 		if ((flags & ~KNOWN_FLAGS) !== 0) throw damaged(identity);
-		const content = flags & ENCRYPTED ? this.#decrypt(stored, identity) : this.#openPlain(stored, identity);
+		const content = flags & ENCRYPTED ? this.#decrypt(envelope, identity) : this.#openPlain(envelope, identity);
+		if ((flags & DEFLATED) === 0) return content;
 		try {
-			if (flags & REFERENCE) return unpackNumber(content);
-			return flags & DEFLATED ? inflateRawSync(content, { maxOutputLength: mostInflated(content) }) : content;
+			return inflateRawSync(content, { maxOutputLength: mostInflated(content) });
 		} catch (cause) {
 			throw damaged(identity, cause);
 		}
@@ -116,10 +96,10 @@ export class Sealer {
 	}
 
 	/** Whether a row should be sealed again: in clear, or under an older key. */
-	isOutdated(stored: Uint8Array | number, identity: Identity): boolean {
+	isOutdated(envelope: Uint8Array, identity: Identity): boolean {
 		if (this.#keys === undefined) return false;
-		if (typeof stored === "number" || ((stored[0] ?? 0) & ENCRYPTED) === 0) return true;
-		const { name, fingerprint } = readKeyId(stored, identity);
+		if (((envelope[0] ?? 0) & ENCRYPTED) === 0) return true;
+		const { name, fingerprint } = readKeyId(envelope, identity);
 		const { current } = this.#keys;
 		return name !== current.name || Buffer.compare(fingerprint, current.fingerprint) !== 0;
 	}
@@ -130,16 +110,12 @@ export class Sealer {
 			: this.#encrypt(this.#keys, flags, content, identity);
 	}
 
-	#checkMayBePlain(identity: Identity): void {
+	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
 		if (!this.#acceptsPlain)
 			throw new CheckpointError(
 				"CORRUPT",
 				`Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`,
 			);
-	}
-
-	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
-		this.#checkMayBePlain(identity);
 		const content = envelope.subarray(1 + CHECKSUM_BYTES);
 		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
 		if (checksum(envelope[0] as number, content, identity(false)) !== readUint32(envelope, 1)) throw damaged(identity);
@@ -232,16 +208,6 @@ function takePieces(bytes: Uint8Array): Uint8Array {
 
 function mostInflated(deflated: Uint8Array): number {
 	return Math.max(deflated.length * MOST_INFLATION, ALWAYS_INFLATED);
-}
-
-function packNumber(number: number): Uint8Array {
-	const bytes = Buffer.alloc(8);
-	bytes.writeBigUInt64BE(BigInt(number));
-	return bytes;
-}
-
-function unpackNumber(bytes: Uint8Array): number {
-	return Number(Buffer.from(bytes).readBigUInt64BE());
 }
 
 function readKeyId(envelope: Uint8Array, identity: Identity): { name: string; fingerprint: Uint8Array; end: number } {

@@ -1,4 +1,4 @@
-import { CheckpointError, locate } from "../../errors.ts";
+import { CheckpointError, locate, type Place } from "../../errors.ts";
 import { allThreads } from "../all-threads.ts";
 import type {
 	BlobRow,
@@ -6,6 +6,7 @@ import type {
 	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
+	Depth,
 	FoundCheckpoint,
 	ListedBlob,
 	NewWrite,
@@ -14,14 +15,13 @@ import type {
 	PutResult,
 	Reading,
 	RemoveBatch,
-	RemovedRows,
 	Replacement,
 	RowCount,
-	ScanQuery,
+	Scan,
 	Storage,
 	StorageDamage,
 	StorageTotals,
-	StoredValue,
+	ThreadReading,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
@@ -32,111 +32,65 @@ import type { Identity, Sealer } from "./sealer.ts";
 const BATCH_ROWS = 200;
 /** Blobs are of any size: a batch has no more than this, or one. */
 const BATCH_BYTES = 4 * 1024 * 1024;
-
 /** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
 const COMPRESS_HEADS_FROM = 2048;
 
-/** What an envelope begins with that is neither compressed nor encrypted. */
-const PLAIN = Uint8Array.of(0);
-
-/** A row's bytes in their place, replaced by themselves, and what the row is. */
+/** Where the bytes of a row are, with what the row is. */
 type StoredRow = [Replacement, Identity];
 
 /** A storage whose bytes are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
-
 	/** Whether it is known that rows may be stored as this storage stores them. */
 	#isChecked: boolean;
-
-	readonly read: Storage["read"];
-	readonly readPath: Storage["readPath"];
-	readonly getOutline: Storage["getOutline"];
 
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
 		this.#isChecked = sealer.encrypts;
-		const read = inner.read?.bind(inner);
-		this.read = read && (async (which, known) => this.#openReading(await read(which, known)));
-		const readPath = inner.readPath?.bind(inner);
-		this.readPath = readPath && (async (key, limit) => this.#openPath(await readPath(key, limit)));
-		this.getOutline = inner.getOutline?.bind(inner);
-	}
-
-	/**
-	 * Refuses to store in clear where others encrypt: they would take such rows for damaged. As nothing in clear is stored
-	 * after something encrypted, the newest checkpoint tells.
-	 */
-	async #checkMayStore(): Promise<void> {
-		const [thread] = await this.#inner.listThreads(1, undefined);
-		const newest = thread && (await this.#inner.getLatest(thread.threadId, ""));
-		if (newest !== undefined) this.#sealer.checkKey(newest.head, checkpointIdentity(newest));
-		this.#isChecked = true;
 	}
 
 	reserveIds(count: number): Promise<number> {
 		return this.#inner.reserveIds(count);
 	}
 
-	getEpoch(): Promise<number> {
-		return this.#inner.getEpoch();
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+		const { checkpoints, writes, blobs } = await this.#inner.read(which, depth, known);
+		return {
+			checkpoints: checkpoints.map((row) => this.#openCheckpoint(row)),
+			writes: writes.map((row) => this.#openWrite(row)),
+			blobs: blobs.map((row) => this.#openBlob(row)),
+		};
 	}
 
-	async getCheckpoint(key: CheckpointKey): Promise<FoundCheckpoint | undefined> {
-		return this.#openCheckpoint(await this.#inner.getCheckpoint(key));
+	async readPath(key: CheckpointKey, limit: number): Promise<PathReading> {
+		const { path, siblings, writes, deltaBases, orphans, epoch } = await this.#inner.readPath(key, limit);
+		return {
+			path: path.map((row) => this.#openCheckpoint(row)),
+			siblings: siblings.map((row) => this.#openCheckpoint(row)),
+			writes: writes.map((row) => this.#openWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#openBase(row)),
+			orphans: orphans?.map((row) => this.#openWrite(row)),
+			epoch,
+		};
 	}
 
-	async getLatest(threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-		return this.#openCheckpoint(await this.#inner.getLatest(threadId, ns));
-	}
-
-	async scan(query: ScanQuery): Promise<FoundCheckpoint[]> {
-		return this.#openCheckpoints(await this.#inner.scan(this.#sealQuery(query)));
-	}
-
-	/** What is in a head shows only in an envelope that neither hides nor shortens it. */
-	#sealQuery(query: ScanQuery): ScanQuery {
-		if (query.contains === undefined) return query;
-		const { pieces } = query.contains;
-		return { ...query, contains: this.#sealer.encrypts ? undefined : { pieces, ifStartsWith: PLAIN } };
-	}
-
-	async getPath(key: CheckpointKey, limit: number): Promise<FoundCheckpoint[]> {
-		return this.#openCheckpoints(await this.#inner.getPath(key, limit));
-	}
-
-	async getChildren(threadId: string, ns: string, parentIds: readonly string[]): Promise<FoundCheckpoint[]> {
-		return this.#openCheckpoints(await this.#inner.getChildren(threadId, ns, parentIds));
-	}
-
-	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		return this.#inner.findRuns(runIds);
-	}
-
-	async getWrites(keys: readonly CheckpointKey[]): Promise<WriteRow[]> {
-		return (await this.#inner.getWrites(keys)).map((row) => this.#openWrite(row));
-	}
-
-	async getOrphanWrites(threadId: string, ns: string, before: string): Promise<WriteRow[]> {
-		return (await this.#inner.getOrphanWrites(threadId, ns, before)).map((row) => this.#openWrite(row));
-	}
-
-	async getThreadWrites(threadId: string): Promise<WriteRow[]> {
-		return (await this.#inner.getThreadWrites(threadId)).map((row) => this.#openWrite(row));
-	}
-
-	async getDeltaBases(keys: readonly CheckpointKey[]): Promise<DeltaBaseRow[]> {
-		return (await this.#inner.getDeltaBases(keys)).map((row) => this.#openBase(row));
-	}
-
-	async getThreadDeltaBases(threadId: string): Promise<DeltaBaseRow[]> {
-		return (await this.#inner.getThreadDeltaBases(threadId)).map((row) => this.#openBase(row));
+	async readThread(threadId: string): Promise<ThreadReading> {
+		const { checkpoints, writes, deltaBases } = await this.#inner.readThread(threadId);
+		return {
+			checkpoints,
+			writes: writes.map((row) => this.#openWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#openBase(row)),
+		};
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
 		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
+	}
+
+	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+		return this.#inner.findRuns(runIds);
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
@@ -147,16 +101,12 @@ export class SealedStorage implements Storage {
 		return this.#inner.listThreads(limit, after);
 	}
 
-	getFamily(family: number): Promise<ThreadRow[]> {
-		return this.#inner.getFamily(family);
+	readFamily(family: number): ReturnType<Storage["readFamily"]> {
+		return this.#inner.readFamily(family);
 	}
 
 	listFamilies(limit: number, after: number | undefined): Promise<number[]> {
 		return this.#inner.listFamilies(limit, after);
-	}
-
-	listBlobs(family: number): Promise<ListedBlob[]> {
-		return this.#inner.listBlobs(family);
 	}
 
 	totals(): Promise<StorageTotals> {
@@ -165,80 +115,69 @@ export class SealedStorage implements Storage {
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		if (!this.#isChecked) await this.#checkMayStore();
-		const { threadId, stamp, fresh, now, checkpoint, namedBlobs, labels, onlyOnHead } = batch;
-		const writes = batch.writes.map((row) => this.#sealWrite(row));
-		const result = await this.#inner.put({
-			threadId,
-			stamp,
-			fresh,
-			now,
+		const { checkpoint, blobs, writes, deltaBases } = batch;
+		return this.#inner.put({
+			...batch,
 			checkpoint: checkpoint && this.#sealCheckpoint(checkpoint),
-			namedBlobs,
-			labels: this.#sealer.encrypts ? undefined : labels,
-			onlyOnHead,
-			blobs: batch.blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
-			writes,
-			deltaBases: batch.deltaBases?.map((row) => this.#sealBase(row)),
+			// Metadata is encrypted, and labels would tell what it says.
+			labels: this.#sealer.encrypts ? undefined : batch.labels,
+			blobs: blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
+			writes: writes.map((row) => this.#sealWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
-		if (result !== undefined && this.#sealer.encrypts) await this.#removeDropped(batch.writes, writes, result.family);
-		return result;
 	}
 
-	/** A backend leaves out the blobs of writes that it drops, if it can read which blobs they name. */
-	async #removeDropped(writes: readonly NewWrite[], sealed: readonly NewWrite[], family: number): Promise<void> {
-		const mayBeDropped = writes.map(
-			({ value, conflict, idx }, i) =>
-				typeof value === "number" && (conflict === "drop" || writes.findIndex((other) => other.idx === idx) < i),
-		);
-		const [first] = writes;
-		if (first === undefined || !mayBeDropped.includes(true)) return;
-		const stored = (await this.#inner.getWrites([first])).filter(({ value }) => typeof value !== "number");
-		const isStored = ({ value }: NewWrite) =>
-			stored.some((row) => Buffer.compare(row.value as Uint8Array, value as Uint8Array) === 0);
-		const dropped = writes.filter((_, i) => mayBeDropped[i] && !isStored(sealed[i] as NewWrite));
-		await this.#inner.removeBlobs(
-			family,
-			dropped.map(({ value }) => value as number),
-		);
+	/**
+	 * Refuses to store in clear where others encrypt: they would take such rows for damaged. As nothing in clear is stored
+	 * after something encrypted, the newest checkpoint tells.
+	 */
+	async #checkMayStore(): Promise<void> {
+		const [thread] = await this.#inner.listThreads(1, undefined);
+		const newest = thread && { threadId: thread.threadId, ns: "", limit: 1 };
+		const [row] = newest === undefined ? [] : (await this.#inner.read(newest, "rows")).checkpoints;
+		if (row !== undefined) this.#sealer.checkKey(row.head, checkpointIdentity(row));
+		this.#isChecked = true;
 	}
 
-	async remove(batch: RemoveBatch): Promise<RemovedRows | undefined> {
-		return this.#inner.remove({ ...batch, deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)) });
+	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+		return this.#inner.remove({
+			...batch,
+			relinked: batch.relinked.map((row) => this.#sealCheckpoint(row)),
+			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
+		});
 	}
 
 	/** An encrypted row opens only in its own thread, so that a copy of it has to be sealed for the other. */
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		const threadId = batch.target;
-		const deltaBases = batch.deltaBases.map((row) => this.#sealBase({ ...row, threadId }));
-		if (!this.#sealer.encrypts) {
-			// Throws if it is encrypted, rather than make a copy that nobody could read.
-			await this.scan({ threadId: batch.source, limit: 1 });
-			return this.#inner.copy({ ...batch, deltaBases });
-		}
-		const rows = await this.#rowsToCopy(batch);
+		if (this.#sealer.encrypts) return this.#inner.copy(await this.#sealCopy(batch));
+		// Throws if it is encrypted, rather than make a copy that nobody could read.
+		await this.read({ threadId: batch.source, limit: 1 }, "rows");
 		return this.#inner.copy({
 			...batch,
-			deltaBases: [...rows.deltaBases.map((row) => this.#sealBase({ ...row, threadId })), ...deltaBases],
-			rows: {
-				checkpoints: rows.checkpoints.map((row) => this.#sealCheckpoint({ ...row, threadId })),
-				writes: rows.writes.map((row) => this.#sealWrite({ ...row, threadId })),
-			},
+			checkpoints: batch.checkpoints.map((row) => this.#sealCheckpoint(row)),
+			writes: batch.writes.map((row) => this.#sealWrite(row)),
+			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
 		});
 	}
 
-	async #rowsToCopy({ source, checkpoints }: CopyBatch) {
-		const all: FoundCheckpoint[] = [];
-		for await (const page of this.#checkpointPages(source)) all.push(...this.#openCheckpoints(page));
-		const parents =
-			checkpoints && new Map(checkpoints.map(({ key, parentId }) => [JSON.stringify([key.ns, key.id]), parentId]));
-		const isChosen = ({ ns, id }: CheckpointKey) => parents === undefined || parents.has(JSON.stringify([ns, id]));
-		const chosen = all.filter(isChosen);
+	/** The same copy, of nothing but rows that are given. */
+	async #sealCopy(batch: CopyBatch): Promise<CopyBatch> {
+		const { source, target: threadId, keys } = batch;
+		const chosen = keys && new Set(keys.map(placeOf));
+		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
+		const checkpoints = new Map<string, CheckpointRow>();
+		for await (const page of this.#checkpointPages(source))
+			for (const row of page.filter(isChosen)) checkpoints.set(placeOf(row), this.#openCheckpoint(row));
+		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
+		const { writes, deltaBases } = await this.readThread(source);
 		return {
-			checkpoints: chosen.map((row) =>
-				parents ? { ...row, parentId: parents.get(JSON.stringify([row.ns, row.id])) } : row,
+			...batch,
+			keys: [],
+			checkpoints: [...checkpoints.values()].map((row) => this.#sealCheckpoint({ ...row, threadId })),
+			writes: [...writes.filter(isChosen), ...batch.writes].map((row) => this.#sealWrite({ ...row, threadId })),
+			deltaBases: [...deltaBases.filter(isChosen), ...batch.deltaBases].map((row) =>
+				this.#sealBase({ ...row, threadId }),
 			),
-			writes: (await this.getThreadWrites(source)).filter(isChosen),
-			deltaBases: (await this.getThreadDeltaBases(source)).filter(isChosen),
 		};
 	}
 
@@ -262,9 +201,8 @@ export class SealedStorage implements Storage {
 		return this.#inner.check();
 	}
 
-	/** Answers nothing if the backend can't repair anything. */
-	async repair(): Promise<StorageDamage[]> {
-		return (await this.#inner.repair?.()) ?? [];
+	repair(): Promise<StorageDamage[]> {
+		return this.#inner.repair();
 	}
 
 	tidy(): Promise<boolean> {
@@ -302,8 +240,7 @@ export class SealedStorage implements Storage {
 	#sealAgain([row, identity]: StoredRow, failed: { first?: unknown }): Replacement[] {
 		try {
 			if (!this.#sealer.isOutdated(row.from, identity)) return [];
-			const value = this.#sealer.openValue(row.from, identity);
-			return [{ ...row, to: this.#sealer.sealValue(value, identity) as Uint8Array }];
+			return [{ ...row, to: this.#sealer.seal(this.#sealer.open(row.from, identity), identity) }];
 		} catch (error) {
 			failed.first ??= error;
 			return [];
@@ -314,14 +251,13 @@ export class SealedStorage implements Storage {
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
 		for await (const page of this.#checkpointPages(threadId))
 			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
-		const writes = await this.#inner.getThreadWrites(threadId);
+		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
-		const bases = await this.#inner.getThreadDeltaBases(threadId);
-		yield bases.map((row) => [
+		yield deltaBases.map((row) => [
 			{ kind: "deltaBase", key: row, channel: row.channel, ...unchanged(row.data) },
 			baseIdentity(row),
 		]);
-		for (const ids of withBlobs ? inBatches(await this.#inner.listBlobs(family)) : []) {
+		for (const ids of withBlobs ? inBatches((await this.#inner.readFamily(family)).blobs) : []) {
 			const rows = await this.#inner.getBlobs([...ids]);
 			// What they are built on comes along, and has its own turn.
 			const own = rows.filter(({ id }) => ids.has(id));
@@ -329,25 +265,40 @@ export class SealedStorage implements Storage {
 		}
 	}
 
-	async *#checkpointPages(threadId: string): AsyncGenerator<FoundCheckpoint[]> {
+	async *#checkpointPages(threadId: string): AsyncGenerator<readonly FoundCheckpoint[]> {
 		let after: FoundCheckpoint | undefined;
 		do {
-			const page = await this.#inner.scan({ threadId, after, limit: BATCH_ROWS });
-			yield page;
-			after = page.at(BATCH_ROWS - 1);
+			const { checkpoints } = await this.#inner.read({ threadId, after, limit: BATCH_ROWS }, "rows");
+			yield checkpoints;
+			after = checkpoints[BATCH_ROWS - 1];
 		} while (after !== undefined);
 	}
 
-	#openCheckpoints(rows: readonly FoundCheckpoint[]): FoundCheckpoint[] {
-		return rows.map((row) => this.#openCheckpoint(row) as FoundCheckpoint);
+	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
+		const { threadId, ns, id: checkpointId } = row;
+		return { ...row, head: this.#open(row.head, checkpointIdentity(row), { threadId, ns, checkpointId }) };
 	}
 
-	#openCheckpoint(row: FoundCheckpoint | undefined): FoundCheckpoint | undefined {
-		if (row === undefined) return undefined;
+	#openBlob(row: BlobRow): BlobRow {
+		return { ...row, data: this.#open(row.data, blobIdentity(row), { blobId: row.id }) };
+	}
+
+	#openWrite(row: WriteRow): WriteRow {
+		const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
+		const place = { threadId, ns, checkpointId, channel, taskId, idx, generation };
+		return { ...row, value: this.#open(row.value, writeIdentity(row), place) };
+	}
+
+	#openBase(row: DeltaBaseRow): DeltaBaseRow {
+		const { threadId, ns, id: checkpointId, channel } = row;
+		return { ...row, data: this.#open(row.data, baseIdentity(row), { threadId, ns, checkpointId, channel }) };
+	}
+
+	#open(envelope: Uint8Array, identity: Identity, place: Place): Uint8Array {
 		try {
-			return { ...row, head: this.#sealer.open(row.head, checkpointIdentity(row)) };
+			return this.#sealer.open(envelope, identity);
 		} catch (error) {
-			throw locate(error, { threadId: row.threadId, ns: row.ns, checkpointId: row.id });
+			throw locate(error, place);
 		}
 	}
 
@@ -355,53 +306,8 @@ export class SealedStorage implements Storage {
 		return { ...row, head: this.#sealer.seal(row.head, checkpointIdentity(row), COMPRESS_HEADS_FROM) };
 	}
 
-	#openBlob(row: BlobRow): BlobRow {
-		try {
-			return { ...row, data: this.#sealer.open(row.data, blobIdentity(row)) };
-		} catch (error) {
-			throw locate(error, { blobId: row.id });
-		}
-	}
-
-	#openReading({ checkpoints, writes, blobs }: Reading): Reading {
-		return {
-			checkpoints: this.#openCheckpoints(checkpoints),
-			writes: writes.map((row) => this.#openWrite(row)),
-			blobs: blobs.map((row) => this.#openBlob(row)),
-		};
-	}
-
-	#openPath({ path, siblings, writes, deltaBases, orphans, epoch }: PathReading): PathReading {
-		return {
-			path: this.#openCheckpoints(path),
-			siblings: this.#openCheckpoints(siblings),
-			writes: writes.map((row) => this.#openWrite(row)),
-			deltaBases: deltaBases.map((row) => this.#openBase(row)),
-			orphans: orphans?.map((row) => this.#openWrite(row)),
-			epoch,
-		};
-	}
-
-	#openWrite(row: WriteRow): WriteRow {
-		try {
-			return { ...row, value: this.#sealer.openValue(row.value, writeIdentity(row)) };
-		} catch (error) {
-			const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
-			throw locate(error, { threadId, ns, checkpointId, channel, taskId, idx, generation });
-		}
-	}
-
-	#sealWrite<T extends Omit<WriteRow, "generation">>(row: T): T {
-		return { ...row, value: this.#sealer.sealValue(row.value, writeIdentity(row)) };
-	}
-
-	#openBase(row: DeltaBaseRow): DeltaBaseRow {
-		try {
-			return { ...row, data: this.#sealer.open(row.data, baseIdentity(row)) };
-		} catch (error) {
-			const { threadId, ns, id: checkpointId, channel } = row;
-			throw locate(error, { threadId, ns, checkpointId, channel });
-		}
+	#sealWrite<T extends NewWrite | WriteRow>(row: T): T {
+		return { ...row, value: this.#sealer.seal(row.value, writeIdentity(row)) };
 	}
 
 	#sealBase(row: DeltaBaseRow): DeltaBaseRow {
@@ -409,12 +315,16 @@ export class SealedStorage implements Storage {
 	}
 }
 
-/** The bytes of a row that may also name a blob: then it is the number that is replaced. */
-function unchanged(stored: StoredValue): { from: Uint8Array; to: Uint8Array } {
-	return { from: stored as Uint8Array, to: stored as Uint8Array };
+function unchanged(bytes: Uint8Array): { from: Uint8Array; to: Uint8Array } {
+	return { from: bytes, to: bytes };
 }
 
-function* inBatches(blobs: readonly { id: number; bytes: number }[]): Generator<Set<number>> {
+/** Unique for a checkpoint of one thread. */
+function placeOf({ ns, id }: CheckpointKey): string {
+	return JSON.stringify([ns, id]);
+}
+
+function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
 	let batch = new Set<number>();
 	let size = 0;
 	for (const { id, bytes } of blobs) {
@@ -429,22 +339,25 @@ function* inBatches(blobs: readonly { id: number; bytes: number }[]): Generator<
 	if (batch.size > 0) yield batch;
 }
 
-function checkpointIdentity({ threadId, ns, id }: CheckpointKey): Identity {
-	return (isBound) => identify("checkpoint", isBound ? threadId : null, ns, id);
-}
+// Everything that a row says besides its bytes is part of its identity, so that a change of it is damage too. Not the
+// generation of a write, which is not known when it is sealed, nor the list of a checkpoint's blobs, which its head has.
 
-function writeIdentity({
+function checkpointIdentity({
 	threadId,
 	ns,
 	id,
-	taskId,
-	idx,
-	taskPath,
-	channel,
-	type,
-}: Omit<WriteRow, "generation">): Identity {
+	parentId,
+	runId,
+	source,
+	step,
+}: Omit<CheckpointRow, "head" | "blobs">) {
+	return (isBound: boolean) => identify("checkpoint", isBound ? threadId : null, ns, id, parentId, runId, source, step);
+}
+
+function writeIdentity(row: NewWrite | WriteRow): Identity {
+	const { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, type, blob } = row;
 	return (isBound) =>
-		identify("write", isBound ? threadId : null, ns, id, taskId, idx, taskPath ?? null, channel, type ?? null);
+		identify("write", isBound ? threadId : null, ns, id, taskId, idx, taskPath, channel, runId, actor, type, blob);
 }
 
 function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {
@@ -453,17 +366,16 @@ function baseIdentity({ threadId, ns, id, channel }: DeltaBaseRow): Identity {
 
 /** Blobs belong to no thread. */
 function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identity {
-	const parts = [id, base ?? null, type ?? null];
-	return () => identify("blob", ...(source === undefined ? parts : [...parts, source]));
+	return () => identify("blob", id, base, source, type);
 }
 
 /** Most names and ids are of such characters. */
 const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
 
 /** What kind of row it is and its parts, as a JSON array. */
-function identify(kind: string, ...parts: (string | number | null)[]): string {
+function identify(kind: string, ...parts: (string | number | null | undefined)[]): string {
 	let text = `["${kind}"`;
-	for (const part of parts) text += `,${typeof part === "string" ? quoteText(part) : part}`;
+	for (const part of parts) text += `,${typeof part === "string" ? quoteText(part) : (part ?? null)}`;
 	return `${text}]`;
 }
 

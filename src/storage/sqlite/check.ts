@@ -1,109 +1,115 @@
 import { CheckpointError } from "../../errors.ts";
 import type { StorageDamage } from "../storage.ts";
-import { checkBlob, type SqlBlob } from "./blobs.ts";
-import { checkCheckpoint } from "./checkpoints.ts";
-import { proveCounts, proveForks, proveKeys, proveThreads } from "./proofs.ts";
-import { getNextNumber } from "./sequence.ts";
-import type { SqliteSession } from "./session.ts";
-import { checkThread, type SqlThread } from "./threads.ts";
-import { findBases, findThreadBases, findThreadWrites, findWrites } from "./writes.ts";
+import type { SqliteSession } from "./driver.ts";
+import { addThread } from "./put.ts";
 
-/** What a part of a check has found, and where the next part begins. */
-export interface CheckedPart {
-	readonly damage: StorageDamage[];
-	/** The last row that was looked at; `undefined` if there are no more. */
-	readonly last: number | undefined;
+/** What is wrong with a database. */
+export interface Damage {
+	/** With its pages, indexes and tables: rows may be lost, or hidden. */
+	readonly structure: readonly StorageDamage[];
+	/** With what rows say of other rows. */
+	readonly counts: readonly StorageDamage[];
 }
 
-/** Threads and blobs that are looked at in one go: some milliseconds, unless a thread is very long. */
-const THREADS_AT_ONCE = 20;
-const BLOBS_AT_ONCE = 2000;
+/** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
+const HIDDEN = {
+	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+			WHERE k.thread_id = r.thread_id AND k.ns = r.ns AND k.checkpoint_id = r.checkpoint_id AND k.pk = r.pk)`,
+	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
+		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk)`,
+	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
+		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
+	"A write is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
+		LEFT JOIN delta_checkpoints ON pk = checkpoint_pk WHERE NOT EXISTS (SELECT 1 FROM delta_writes f NOT INDEXED
+			WHERE f.checkpoint_pk = w.checkpoint_pk AND f.task_id = w.task_id AND f.generation = w.generation AND f.idx = w.idx)`,
+};
 
-/** What is wrong with a database as a whole, below its envelopes: what SQLite finds, and indexes that lack something. */
-export function checkFile(session: SqliteSession): StorageDamage[] {
-	const damage = new DamageList();
-	session.wholeIndexes.clear();
-	session.areAllProven = false;
-	damage.collect(undefined, () => {
-		const found = session.db.pragma("integrity_check") as { integrity_check: string }[];
-		for (const { integrity_check: problem } of found) if (problem !== "ok") damage.add(problem);
+const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
+const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
+	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
+const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
+	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
+const COUNTS = {
+	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
+		FROM delta_threads
+		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
+	"Checkpoints belong to no thread.": FIND_THREADLESS,
+	"A checkpoint is there twice.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints
+		GROUP BY thread_id, ns, checkpoint_id HAVING count(*) > 1`,
+	"Writes or delta bases belong to no checkpoint.": `SELECT NULL AS threadId WHERE EXISTS (
+			SELECT 1 FROM delta_writes WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints WHERE pk = checkpoint_pk)
+		) OR EXISTS (SELECT 1 FROM delta_bases WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints WHERE pk = checkpoint_pk))`,
+};
+
+const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(blobs), delta_blobs
+	WHERE thread_id = ? AND json_valid(blobs) AND id = value LIMIT 1`;
+const REMOVE_TWINS = `DELETE FROM delta_checkpoints
+	WHERE pk NOT IN (SELECT max(pk) FROM delta_checkpoints GROUP BY thread_id, ns, checkpoint_id)`;
+const RECOUNT = `UPDATE delta_threads
+	SET stamp = ?, checkpoints = (${COUNT}), newest = (${NEWEST}), updated_minute = updated_at / 60000`;
+/** Processes hand out numbers that they reserved long ago: those of a while are left out. */
+const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
+	(SELECT ifnull(max(id), 0) FROM delta_blobs), (SELECT ifnull(max(family), 0) FROM delta_blobs),
+	(SELECT ifnull(max(family), 0) FROM delta_threads), (SELECT ifnull(max(stamp), 0) FROM delta_threads))
+	RETURNING next_id AS next`;
+
+/** Looks for damage with SQLite's own means, and by comparing rows with each other. */
+export function findDamage(session: SqliteSession): Damage {
+	const structure = collect(() => checkIntegrity(session));
+	return {
+		structure: structure.length === 0 ? [] : [...structure, ...ask(session, HIDDEN)],
+		counts: ask(session, COUNTS),
+	};
+}
+
+function checkIntegrity({ db }: SqliteSession): StorageDamage[] {
+	const answers = db.pragma("integrity_check") as { integrity_check: string }[];
+	const roots = db.prepare("SELECT rootpage, tbl_name FROM sqlite_schema").all() as {
+		rootpage: number;
+		tbl_name: string;
+	}[];
+	return answers.flatMap(({ integrity_check: text }) => {
+		if (text === "ok") return [];
+		const tree = Number(/\bTree (\d+)/.exec(text)?.[1]);
+		const table = roots.find(({ rootpage }) => Number(rootpage) === tree)?.tbl_name;
+		return { problem: table === undefined ? text : `${text} (${table})` };
 	});
-	damage.collect(undefined, () => getNextNumber(session));
-	damage.collect(undefined, () => proveThreads(session, "era"));
-	damage.collect(undefined, () => proveThreads(session, "family"));
-	damage.collect(undefined, () => proveCounts(session, session.sql.getAllThreads.iterate() as Iterable<SqlThread>));
-	return damage.list;
 }
 
-/** What is wrong with the next rows of blobs. */
-export function checkBlobs(session: SqliteSession, after: number): CheckedPart {
-	return checkPart(
-		() => session.sql.listBlobsAfter.all(after, BLOBS_AT_ONCE) as (SqlBlob & { id: number })[],
-		(row, damage) => damage.collect(undefined, () => checkBlob(row)),
-		({ id }) => id,
+function ask(session: SqliteSession, questions: Record<string, string>): StorageDamage[] {
+	return Object.entries(questions).flatMap(([problem, sql]) =>
+		collect(() => session.all<{ threadId: string | undefined }>(sql).map(({ threadId }) => ({ threadId, problem }))),
 	);
 }
 
-/** What sums and totals of the next threads tell. */
-export function checkThreads(session: SqliteSession, after: number): CheckedPart {
-	return checkPart(
-		() => session.sql.listThreadsByPk.all(after, THREADS_AT_ONCE) as SqlThread[],
-		(row, damage) => damage.collect(row.thread_id, () => checkRows(session, checkThread(row), damage)),
-		({ pk }) => pk,
-	);
-}
-
-function checkPart<R>(
-	read: () => R[],
-	check: (row: R, damage: DamageList) => void,
-	place: (row: R) => number,
-): CheckedPart {
-	const damage = new DamageList();
-	let last: number | undefined;
-	damage.collect(undefined, () => {
-		for (const row of read()) {
-			check(row, damage);
-			last = place(row);
-		}
-	});
-	return { damage: damage.list, last };
-}
-
-function checkRows(session: SqliteSession, thread: SqlThread, damage: DamageList): void {
-	const { thread_id: threadId } = thread;
-	session.keys.delete(thread.pk);
-	session.rows.delete(thread.pk);
-	session.forks.delete(thread.pk);
-	for (const check of [proveKeys, proveForks, findThreadWrites, findThreadBases])
-		damage.collect(threadId, () => check(session, thread));
-	for (const { ns, id } of session.sql.listKeys.all(thread.pk) as { ns: string | Uint8Array; id: string }[]) {
-		if (typeof ns !== "string") continue;
-		damage.collect(threadId, () => {
-			checkCheckpoint(session.sql.getCheckpoint.get(thread.pk, ns, id), thread);
-			findWrites(session, thread, ns, id);
-			findBases(session, thread, ns, id);
-		});
+/** What a check answers, or that it can't be made. */
+function collect(check: () => StorageDamage[]): StorageDamage[] {
+	try {
+		return check();
+	} catch (error) {
+		if (!isCorrupt(error)) throw error;
+		return [{ problem: (error as Error).message }];
 	}
 }
 
-class DamageList {
-	readonly list: StorageDamage[] = [];
-
-	add(problem: string, threadId?: string): void {
-		this.list.push({ threadId, problem });
-	}
-
-	/** Takes down what a check throws. */
-	collect(threadId: string | undefined, check: () => unknown): void {
-		try {
-			check();
-		} catch (error) {
-			if (!(error instanceof CheckpointError) && !isCorrupt(error)) throw error;
-			this.add((error as Error).message, threadId);
-		}
-	}
+/** Whether SQLite, or this package, could not read what is stored. */
+export function isCorrupt(error: unknown): boolean {
+	const { code } = error as { code?: unknown };
+	return error instanceof CheckpointError ? code === "CORRUPT" : String(code).startsWith("SQLITE_CORRUPT");
 }
 
-function isCorrupt(error: unknown): boolean {
-	return String((error as { code?: unknown }).code).startsWith("SQLITE_CORRUPT");
+/** Makes right what rows say of others. Whatever builds on rows that were read before is refused afterwards. */
+export function recount(session: SqliteSession): void {
+	session.run(REMOVE_TWINS);
+	for (const table of ["delta_writes", "delta_bases"])
+		session.run(`DELETE FROM ${table} WHERE checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)`);
+	let { next } = session.get(SKIP_IDS) as { next: number };
+	for (const { threadId } of session.all<{ threadId: string }>(FIND_THREADLESS)) {
+		const { family = next } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
+		addThread(session, threadId, family, next++, Date.now());
+	}
+	session.run(RECOUNT, next++);
+	session.run("UPDATE delta_format SET next_id = ?", next);
 }

@@ -1,11 +1,9 @@
 import { statSync } from "node:fs";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../../errors.ts";
-import { isBusy, type SqliteDatabase, translateError } from "./driver.ts";
-import { LogSync } from "./log-sync.ts";
-import { migrate } from "./schema.ts";
-import { Outdated, SqliteSession } from "./session.ts";
-import type { SqliteSource } from "./source.ts";
+import { busyError, isBusy, SqliteSession, translateError } from "./driver.ts";
+import { setUp } from "./schema.ts";
+import { limitLog, type SqliteSource } from "./source.ts";
 
 /** What is done with an open database, all at once. */
 export type Work<T> = (session: SqliteSession) => T;
@@ -13,8 +11,7 @@ export type Work<T> = (session: SqliteSession) => T;
 /** A change that waits for its commit. */
 interface Change {
 	readonly work: Work<unknown>;
-	readonly alone: Work<unknown> | undefined;
-	/** When it first had to. */
+	/** When it first found the database busy. */
 	since: number | undefined;
 	readonly resolve: (result: unknown) => void;
 	readonly reject: (error: unknown) => void;
@@ -30,7 +27,11 @@ const QUICK_RETRIES = 3;
 const LONGEST_PAUSE = 50;
 /** Milliseconds between two looks at whether the file is still there: in a busy time a look at every commit would show. */
 const CHECK_EVERY = 10;
-/** Once the present code is done. `queueMicrotask` takes longer, as it keeps account of who asked. */
+/** Commits between two looks at how large the file has become. */
+const COMMITS_PER_LIMIT = 1000;
+/** Calls after which the event loop has a turn: answers come in microtasks, and a loop over them would stop all else. */
+const CALLS_PER_TURN = 50;
+/** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
 /**
@@ -43,38 +44,32 @@ const SOON = Promise.resolve();
 export class SqliteConnection {
 	readonly #source: SqliteSource;
 	readonly #busyTimeout: number;
-	readonly #cacheBytes: number | undefined;
-	#db: SqliteDatabase | undefined;
 	#session: SqliteSession | undefined;
-	#file: FileIdentity | undefined;
-	#log: LogSync | undefined;
+	#opening: Promise<SqliteSession> | undefined;
+	/** Which file was opened, and when it was last seen in its place. */
+	#file: string | undefined;
+	#fileSeen = 0;
 	#waiting: Change[] = [];
 	#flushing: Promise<void> | undefined;
 	/** How many changes in a row could wait. */
 	#patient = 0;
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
+	#commits = 0;
+	#calls = 0;
+	/** Takes no more calls. */
 	#isClosed = false;
+	/** Has done all that it took. */
 	#isOver = false;
 
-	constructor(source: SqliteSource, busyTimeout: number, cacheBytes?: number) {
+	constructor(source: SqliteSource, busyTimeout: number) {
 		this.#source = source;
 		this.#busyTimeout = busyTimeout;
-		this.#cacheBytes = cacheBytes;
 	}
 
 	/** Runs a read. Several statements see the same snapshot, with all changes that were asked for before. */
-	async read<T>(work: Work<T>): Promise<T> {
-		this.#checkOpen();
-		if (!this.#source.isShared) this.#commitWaiting();
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				return this.#inTransaction(work, "beginRead");
-			} catch (error) {
-				await this.#waitFor(error, since, attempt);
-			}
-		}
+	read<T>(work: Work<T>): Promise<T> {
+		return this.alone((session) => this.#inTransaction(session, "BEGIN", work));
 	}
 
 	/**
@@ -83,19 +78,16 @@ export class SqliteConnection {
 	 *
 	 * @param canWait whether the turn of the event loop may end first, once many such changes came one after the other,
 	 * unless another change or a read comes before
-	 * @param alone does the same by a single statement, which needs no transaction if there are no others; or does nothing
-	 * at all, and answers nothing
 	 */
-	change<T>(work: Work<T>, canWait = false, alone?: Work<T | undefined>): Promise<T> {
+	change<T>(work: Work<T>, canWait = false): Promise<T> {
 		if (this.#isInTheirs()) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
 			this.checkWritable();
-			const done = resolve as (result: unknown) => void;
-			this.#waiting.push({ work, alone, since: undefined, resolve: done, reject });
+			this.#waiting.push({ work, since: undefined, resolve: resolve as Change["resolve"], reject });
 			this.#patient = canWait ? this.#patient + 1 : 0;
 			const { isShared, waitsForDisk } = this.#source;
 			// By the end of a turn the application may be in a transaction of its own.
-			if ((this.#patient > MOST_PATIENT || waitsForDisk) && !isShared) this.#flushing ??= this.#flush();
+			if ((this.#patient > MOST_PATIENT || waitsForDisk) && !isShared) this.#flushing ??= this.#flush(nextTurn());
 			else if (!this.#isDue) {
 				this.#isDue = true;
 				void SOON.then(() => this.#commitAtOnce());
@@ -103,18 +95,18 @@ export class SqliteConnection {
 		});
 	}
 
-	/** Runs a single statement, or what can't be part of a transaction. */
+	/** Runs what can't be part of a transaction. */
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
-		if (!this.#source.isShared) this.#commitWaiting();
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				return await work(this.#ready());
-			} catch (error) {
-				await this.#waitFor(error, since, attempt);
-			}
-		}
+		const { isShared } = this.#source;
+		// The application's own transaction may end within the turn.
+		if (++this.#calls % CALLS_PER_TURN === 0 && !isShared) await nextTurn();
+		return this.#retry(async () => {
+			const session = this.#findSession() ?? (await this.#open());
+			if (!isShared) this.#commitWaiting(session);
+			if (session !== this.#session) throw busyError("Another file was found in its place");
+			return work(session);
+		});
 	}
 
 	/** Runs what puts another file in the place of this one, while it is not open. */
@@ -124,11 +116,7 @@ export class SqliteConnection {
 		await this.#flushing;
 		this.#letGo();
 		this.#file = undefined;
-		try {
-			return work();
-		} catch (error) {
-			throw translateError(error, this.#source.name);
-		}
+		return this.#retry(async () => work());
 	}
 
 	/** Waits for changes that were accepted. Idempotent. */
@@ -137,137 +125,8 @@ export class SqliteConnection {
 		this.#commitAtOnce();
 		await this.#flushing;
 		this.#isOver = true;
+		await this.#opening?.catch(() => undefined);
 		this.#letGo();
-	}
-
-	#letGo(): void {
-		const db = this.#db;
-		this.#db = undefined;
-		this.#session = undefined;
-		this.#log?.close();
-		this.#log = undefined;
-		if (!this.#source.isShared) db?.close();
-	}
-
-	async #flush(): Promise<void> {
-		await nextTurn();
-		for (let attempt = 0; this.#waiting.length > 0; attempt++) {
-			const before = this.#waiting.length;
-			const busy = this.#commitWaiting();
-			if (busy === undefined) break;
-			if (this.#waiting.length < before) attempt = 0;
-			this.#waiting = this.#waiting.filter((change) => !this.#giveUp(change, busy));
-			await pause(attempt);
-		}
-		this.#flushing = undefined;
-	}
-
-	#commitAtOnce(): void {
-		this.#isDue = false;
-		if (this.#commitWaiting() !== undefined) this.#flushing ??= this.#flush();
-	}
-
-	/** Answers why some of the changes still have to wait, if they do. */
-	#commitWaiting(): unknown {
-		while (this.#waiting.length > 0) {
-			const left = this.#commit(this.#waiting.splice(0, MOST_TOGETHER));
-			if (left === undefined) continue;
-			this.#waiting.unshift(...left.changes);
-			return left.error;
-		}
-		return undefined;
-	}
-
-	/** Answers the changes that have to wait, and why. */
-	#commit(group: readonly Change[], isAgain = false): { changes: readonly Change[]; error: unknown } | undefined {
-		try {
-			const results =
-				this.#alone(group) ?? this.#inTransaction((session) => group.map(({ work }) => work(session)), "begin");
-			this.#checkFile();
-			this.#log?.noteCommit();
-			for (let i = 0; i < group.length; i++) group[i]?.resolve(results[i]);
-			return undefined;
-		} catch (error) {
-			if (isBusy(error)) return { changes: group, error };
-			// What it was about is forgotten by now.
-			if (error instanceof Outdated && !isAgain) return this.#commit(group, true);
-			if (group.length === 1) return void group[0]?.reject(translateError(error, this.#source.name));
-		}
-		// One of them failed, and everything was undone: each on its own, then.
-		for (const [i, change] of group.entries()) {
-			const left = this.#commit([change]);
-			if (left !== undefined) return { changes: group.slice(i), error: left.error };
-		}
-		return undefined;
-	}
-
-	/** The result of a change that is alone and needs no transaction. */
-	#alone(group: readonly Change[]): unknown[] | undefined {
-		const [change] = group;
-		if (change?.alone === undefined || group.length > 1) return undefined;
-		const session = this.#ready();
-		const result = this.#isInTheirs() ? undefined : change.alone(session);
-		return result === undefined ? undefined : [result];
-	}
-
-	/** Whether a change has waited for too long, and was told so. */
-	#giveUp(change: Change, error: unknown): boolean {
-		const now = performance.now();
-		change.since ??= now;
-		if (now - change.since < this.#busyTimeout) return false;
-		change.reject(translateError(error, this.#source.name));
-		return true;
-	}
-
-	#inTransaction<T>(work: Work<T>, begin: "begin" | "beginRead"): T {
-		const session = this.#ready();
-		const { sql, db } = session;
-		if (this.#isInTheirs()) return db.transaction(() => work(session))();
-		sql[begin].run();
-		try {
-			const result = work(session);
-			sql.commit.run();
-			return result;
-		} catch (error) {
-			session.forget();
-			// SQLite has already rolled back after some errors, a full disk for one.
-			if (db.open && db.inTransaction) sql.rollback.run();
-			throw error;
-		}
-	}
-
-	/** Whether the application has a transaction open, on a database that it shares with us: ours never outlast a call. */
-	#isInTheirs(): boolean {
-		return this.#source.isShared && this.#db?.inTransaction === true;
-	}
-
-	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {
-		if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
-			throw translateError(error, this.#source.name);
-		await pause(attempt);
-	}
-
-	#ready(): SqliteSession {
-		const { name, path, isShared, isReadOnly, waitsForDisk } = this.#source;
-		if (this.#isOver) throw closed();
-		if (this.#source.isStale?.()) this.#letGo();
-		if (this.#session !== undefined) return this.#session;
-		if (this.#file !== undefined && !this.#file.isThere()) throw this.#gone();
-		const before = path === undefined ? undefined : new FileIdentity(path);
-		this.#db ??= this.#source.open();
-		migrate(this.#db, name, isShared);
-		if (before?.isKnown && !before.isSame()) {
-			this.#letGo();
-			throw Object.assign(new Error("The file was replaced while it was opened"), { code: "SQLITE_BUSY" });
-		}
-		this.#file = path === undefined ? undefined : new FileIdentity(path);
-		if (path !== undefined && !isReadOnly && !waitsForDisk) this.#log = new LogSync(path);
-		this.#session = new SqliteSession(this.#db, isShared, this.#cacheBytes);
-		return this.#session;
-	}
-
-	#checkOpen(): void {
-		if (this.#isClosed) throw closed();
 	}
 
 	/** Throws unless something can be stored. */
@@ -280,12 +139,166 @@ export class SqliteConnection {
 			);
 	}
 
+	#checkOpen(): void {
+		if (this.#isClosed) throw closed();
+	}
+
+	/** Does it again as long as the database is busy. */
+	async #retry<T>(work: () => Promise<T>): Promise<T> {
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return await work();
+			} catch (error) {
+				if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
+					throw translateError(error, this.#source.name);
+				await pause(attempt);
+			}
+		}
+	}
+
+	#commitAtOnce(): void {
+		this.#isDue = false;
+		if (this.#waiting.length === 0) return;
+		const isDone = this.#session !== undefined && this.#commitWaiting(this.#session) === undefined;
+		if (!isDone) this.#flushing ??= this.#flush(SOON);
+	}
+
+	async #flush(start: Promise<unknown>): Promise<void> {
+		await start;
+		for (let attempt = 0; this.#waiting.length > 0; attempt++) {
+			const before = this.#waiting.length;
+			const failure = await this.#tryToCommit();
+			if (failure === undefined) continue;
+			if (this.#waiting.length < before) attempt = 0;
+			this.#waiting = this.#waiting.filter((change) => !this.#giveUp(change, failure));
+			await pause(attempt);
+		}
+		this.#flushing = undefined;
+	}
+
+	async #tryToCommit(): Promise<unknown> {
+		try {
+			return this.#commitWaiting(this.#findSession() ?? (await this.#open()));
+		} catch (error) {
+			return error;
+		}
+	}
+
+	/** Answers why some of the changes still have to wait, if they do. */
+	#commitWaiting(session: SqliteSession): unknown {
+		while (this.#waiting.length > 0) {
+			const left = this.#commit(session, this.#waiting.splice(0, MOST_TOGETHER));
+			if (left === undefined) continue;
+			this.#waiting.unshift(...left.changes);
+			return left.error;
+		}
+		return undefined;
+	}
+
+	/** Answers the changes that have to wait, and why. */
+	#commit(
+		session: SqliteSession,
+		group: readonly Change[],
+	): { changes: readonly Change[]; error: unknown } | undefined {
+		try {
+			const results = this.#inTransaction(session, "BEGIN IMMEDIATE", () => group.map(({ work }) => work(session)));
+			if (++this.#commits % COMMITS_PER_LIMIT === 0 && this.#file !== undefined) limitLog(session.db);
+			const gone = this.#findGone();
+			for (const [i, change] of group.entries()) {
+				if (gone === undefined) change.resolve(results[i]);
+				else change.reject(gone);
+			}
+			return undefined;
+		} catch (error) {
+			if (isBusy(error)) return { changes: group, error };
+			if (group.length === 1) return void group[0]?.reject(translateError(error, this.#source.name));
+		}
+		// One of them failed, and everything was undone: each on its own, then.
+		for (const [i, change] of group.entries()) {
+			const left = this.#commit(session, [change]);
+			if (left !== undefined) return { changes: group.slice(i), error: left.error };
+		}
+		return undefined;
+	}
+
+	/** Whether a change can't be committed, or has waited for too long, and was told so. */
+	#giveUp(change: Change, error: unknown): boolean {
+		const now = performance.now();
+		change.since ??= now;
+		if (isBusy(error) && now - change.since < this.#busyTimeout) return false;
+		change.reject(translateError(error, this.#source.name));
+		return true;
+	}
+
+	#inTransaction<T>(session: SqliteSession, begin: "BEGIN" | "BEGIN IMMEDIATE", work: Work<T>): T {
+		const { db } = session;
+		if (this.#isInTheirs()) return db.transaction(() => work(session))();
+		session.run(begin);
+		try {
+			const result = work(session);
+			session.run("COMMIT");
+			return result;
+		} catch (error) {
+			// SQLite has already rolled back after some errors, a full disk for one.
+			if (db.open && db.inTransaction) session.run("ROLLBACK");
+			throw error;
+		}
+	}
+
+	/** Whether the application has a transaction open, on a database that it shares with us: ours never outlast a call. */
+	#isInTheirs(): boolean {
+		return this.#source.isShared && this.#session?.db.inTransaction === true;
+	}
+
+	/** Nothing if the database has to be opened first. */
+	#findSession(): SqliteSession | undefined {
+		if (this.#source.isStale?.()) this.#letGo();
+		return this.#session;
+	}
+
+	#open(): Promise<SqliteSession> {
+		if (this.#isOver) throw closed();
+		this.#opening ??= this.#openOnce().finally(() => {
+			this.#opening = undefined;
+		});
+		return this.#opening;
+	}
+
+	async #openOnce(): Promise<SqliteSession> {
+		const { path, isShared } = this.#source;
+		const before = identify(path);
+		if (this.#file !== undefined && before === undefined) throw this.#gone();
+		const db = await this.#source.open();
+		try {
+			setUp(db, this.#source);
+			if (before !== undefined && before !== identify(path))
+				throw busyError("The file was replaced while it was opened");
+		} catch (error) {
+			if (!isShared) db.close();
+			throw error;
+		}
+		this.#file = identify(path);
+		this.#session = new SqliteSession(db);
+		return this.#session;
+	}
+
+	#letGo(): void {
+		const db = this.#session?.db;
+		this.#session = undefined;
+		if (!this.#source.isShared) db?.close();
+	}
+
 	/** A file can be removed while it is open, and SQLite goes on writing to what nobody will ever read. */
-	#checkFile(): void {
-		if (this.#file === undefined || this.#file.isFresh() || this.#file.isSame()) return;
+	#findGone(): CheckpointError | undefined {
+		const now = performance.now();
+		if (this.#file === undefined || now - this.#fileSeen < CHECK_EVERY) return undefined;
+		this.#fileSeen = now;
+		const file = identify(this.#source.path);
+		if (file === this.#file) return undefined;
 		// Another file in its place will be opened by the next call.
-		if (this.#file.isThere()) this.#letGo();
-		throw this.#gone();
+		if (file !== undefined) this.#letGo();
+		return this.#gone();
 	}
 
 	#gone(): CheckpointError {
@@ -300,41 +313,10 @@ function closed(): CheckpointError {
 	return new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 }
 
-/** Which file a path named when it was opened. */
-class FileIdentity {
-	readonly #path: string;
-	readonly #device: number | undefined;
-	readonly #inode: number | undefined;
-	#checked = 0;
-
-	constructor(path: string) {
-		const found = statSync(path, { throwIfNoEntry: false });
-		this.#path = path;
-		this.#device = found?.dev;
-		this.#inode = found?.ino;
-	}
-
-	/** Whether there was a file. */
-	get isKnown(): boolean {
-		return this.#inode !== undefined;
-	}
-
-	/** Whether it was looked at just now. */
-	isFresh(): boolean {
-		const now = performance.now();
-		if (now - this.#checked < CHECK_EVERY) return true;
-		this.#checked = now;
-		return false;
-	}
-
-	isSame(): boolean {
-		const found = statSync(this.#path, { throwIfNoEntry: false });
-		return found !== undefined && found.ino === this.#inode && found.dev === this.#device;
-	}
-
-	isThere(): boolean {
-		return statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
-	}
+/** Tells the file at a path from all others, if there is one. */
+function identify(path: string | undefined): string | undefined {
+	const found = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+	return found && `${found.dev} ${found.ino}`;
 }
 
 /** Longer each time, and never the same for two processes. */

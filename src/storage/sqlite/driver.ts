@@ -7,7 +7,6 @@ export interface SqliteStatement {
 	get(...parameters: unknown[]): unknown;
 	all(...parameters: unknown[]): unknown[];
 	iterate(...parameters: unknown[]): Iterable<unknown>;
-	pluck(): SqliteStatement;
 	safeIntegers(isOn: boolean): SqliteStatement;
 }
 
@@ -52,10 +51,53 @@ export function openDatabase(
 
 type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
 
+/** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
+export class SqliteSession {
+	readonly db: SqliteDatabase;
+	readonly #statements = new Map<string, SqliteStatement>();
+
+	constructor(db: SqliteDatabase) {
+		this.db = db;
+	}
+
+	run(sql: string, ...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint } {
+		return this.#prepare(sql).run(...parameters);
+	}
+
+	get<Row extends object>(sql: string, ...parameters: unknown[]): Row | undefined {
+		const row = this.#prepare(sql).get(...parameters) as Row | undefined;
+		return row && withoutNulls(row);
+	}
+
+	all<Row extends object>(sql: string, ...parameters: unknown[]): Row[] {
+		return (this.#prepare(sql).all(...parameters) as Row[]).map(withoutNulls);
+	}
+
+	#prepare(sql: string): SqliteStatement {
+		let statement = this.#statements.get(sql);
+		if (statement === undefined) {
+			// The application may have chosen BigInt for the database that it shares.
+			statement = this.db.prepare(sql).safeIntegers(false);
+			this.#statements.set(sql, statement);
+		}
+		return statement;
+	}
+}
+
+function withoutNulls<Row extends object>(row: Row): Row {
+	for (const key in row) if (row[key] === null) row[key] = undefined as Row[typeof key];
+	return row;
+}
+
 /** Whether another connection is in the way, for a moment or for long. */
 export function isBusy(error: unknown): boolean {
 	const code = String((error as { code?: unknown } | undefined)?.code);
 	return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+}
+
+/** An error that is waited for as a busy database is. */
+export function busyError(message: string): Error {
+	return Object.assign(new Error(message), { code: "SQLITE_BUSY" });
 }
 
 /** The error a user gets for one of SQLite's. */

@@ -1,54 +1,42 @@
-import {
-	chmodSync,
-	closeSync,
-	constants,
-	copyFileSync,
-	existsSync,
-	mkdtempSync,
-	openSync,
-	rmSync,
-	statSync,
-	writeSync,
-} from "node:fs";
+import { constants, existsSync, statSync } from "node:fs";
+import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { openDatabase, type SqliteDatabase } from "./driver.ts";
+import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
 import type { SqliteSource } from "./source.ts";
-import { inspectWal, readFrames } from "./wal.ts";
-import { WalCheck } from "./wal-check.ts";
-
-/** How often a copy is begun again because the file was written to meanwhile. */
-const MOST_ATTEMPTS = 10;
 
 /**
  * A file that is never written to, nor the folder that it is in.
  *
- * SQLite itself makes a log beside every database in WAL mode, even to read it. So while nobody has the file open for
- * writing, what is read is a copy among the temporary files, made anew when the file has changed. While somebody has, the
- * log is there, and the file is read where it is.
+ * SQLite makes a log beside every database in WAL mode, even to read it. While somebody has the file open for writing, the
+ * log is there, and the file is read where it is. Otherwise a copy among the temporary files is read, which is made anew
+ * when the file has changed.
  */
 export function readOnlySource(path: string): SqliteSource {
-	const walCheck = new WalCheck(path);
-	let copied: string | undefined;
-	const open = (): SqliteDatabase => {
+	let version = "";
+	let isCopy = false;
+	const isStale = () => version !== versionOf(path, isCopy);
+	const open = async (): Promise<SqliteDatabase> => {
 		if (!existsSync(path))
 			throw new CheckpointError("CANT_OPEN", `${quote(path)} is not there, and is to be read only: check the path.`);
-		walCheck.check();
-		const live = isInUse(path) ? tryOpen(path) : undefined;
-		copied = live === undefined ? versionOf(path) : undefined;
-		return live ?? openCopy(path);
+		const db = openInPlace(path);
+		isCopy = db === undefined;
+		version = versionOf(path, isCopy);
+		try {
+			return db ?? (await openCopy(path));
+		} catch (error) {
+			if (!isStale()) throw error;
+			// The next attempt finds the log of the process that has changed the file.
+			throw busyError("The file was changed while it was copied");
+		}
 	};
-	const isStale = () => copied !== undefined && copied !== versionOf(path);
 	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
 }
 
-function isInUse(path: string): boolean {
-	return existsSync(`${path}-shm`) && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
-}
-
-/** Where the file's log is. Whoever left it may be gone, and its index not readable without writing to it. */
-function tryOpen(path: string): SqliteDatabase | undefined {
+/** Opens a file whose log is there; SQLite may refuse if whoever left the log is gone. */
+function openInPlace(path: string): SqliteDatabase | undefined {
+	if (!existsSync(`${path}-wal`) || !existsSync(`${path}-shm`)) return undefined;
 	const db = openDatabase(path, { readonly: true, fileMustExist: true });
 	try {
 		db.pragma("schema_version");
@@ -60,49 +48,32 @@ function tryOpen(path: string): SqliteDatabase | undefined {
 	}
 }
 
-/** Changes with everything that is written. */
-function versionOf(path: string): string {
+/** Changes when another file is put in place and, of a file that was copied, with everything that is written. */
+function versionOf(path: string, isCopy: boolean): string {
 	const describe = (file: string) => {
 		const found = statSync(file, { throwIfNoEntry: false });
-		return found && found.size > 0 ? `${found.ino} ${found.size} ${found.mtimeMs}` : "";
+		if (found === undefined) return "none";
+		return isCopy ? `${found.ino} ${found.size} ${found.mtimeMs}` : `${found.ino}`;
 	};
-	return `${describe(path)}, ${describe(`${path}-wal`)}`;
+	return isCopy ? `${describe(path)}, ${describe(`${path}-wal`)}` : describe(path);
 }
 
-function openCopy(path: string): SqliteDatabase {
-	const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-"));
+/** Copies a file with its log, which SQLite then applies to the copy. */
+async function openCopy(path: string): Promise<SqliteDatabase> {
+	const folder = await mkdtemp(join(tmpdir(), "langgraph-checkpoint-delta-"));
 	try {
 		const copy = join(folder, "copy.db");
-		for (let attempt = 1, version = ""; version !== versionOf(path); attempt++) {
-			if (attempt > MOST_ATTEMPTS)
-				throw new CheckpointError("BUSY", `${quote(path)} is being written to all the time: try again.`);
-			version = versionOf(path);
-			makeCopy(path, copy);
+		for (const end of ["-wal", ""]) {
+			if (!existsSync(path + end)) continue;
+			await copyFile(path + end, copy + end, constants.COPYFILE_FICLONE);
+			await chmod(copy + end, 0o600);
 		}
-		const db = openDatabase(copy, { readonly: true, fileMustExist: true });
-		// From here on SQLite holds the file, which needs no name any more.
-		db.pragma("schema_version");
+		const db = openDatabase(copy, { fileMustExist: true });
+		// Without a log SQLite needs no files but this one, which it holds from here on.
+		db.pragma("journal_mode = DELETE");
 		return db;
 	} finally {
 		// Where open files can't be removed, the system will do so one day.
-		try {
-			rmSync(folder, { recursive: true, force: true });
-		} catch {}
-	}
-}
-
-/** Copies a database with what its log has committed, and without its being in WAL mode. */
-function makeCopy(path: string, copy: string): void {
-	copyFileSync(path, copy, constants.COPYFILE_FICLONE);
-	chmodSync(copy, 0o600);
-	const log = `${path}-wal`;
-	const file = openSync(copy, "r+");
-	try {
-		for (const { page, data } of readFrames(log, inspectWal(log).committed))
-			writeSync(file, data, 0, data.length, (page - 1) * data.length);
-		// The format's versions for writing and reading, in the header of the file.
-		if (statSync(copy).size > 0) writeSync(file, Uint8Array.of(1, 1), 0, 2, 18);
-	} finally {
-		closeSync(file);
+		await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 	}
 }

@@ -1,19 +1,11 @@
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
-import { finishRepair } from "./rebuild.ts";
 import { checkFormat } from "./schema.ts";
-import { WalCheck } from "./wal-check.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
  * which every commit waits until the disk has it.
  */
 export type Durability = "process" | "power";
-
-/**
- * How long SQLite's log may become before its pages are moved into the file: 32 MB, eight times what is usual. Each page is
- * moved once, however often it changed meanwhile, so that a step costs less the longer the log is.
- */
-const LOG_PAGES = 8000;
 
 /** Where a connection gets its database from. */
 export interface SqliteSource {
@@ -26,8 +18,8 @@ export interface SqliteSource {
 	readonly isReadOnly: boolean;
 	/** Whether a commit takes so long that others are worth waiting for. */
 	readonly waitsForDisk: boolean;
-	open(): SqliteDatabase;
-	/** Whether the database should be opened anew. */
+	open(): Promise<SqliteDatabase>;
+	/** Whether the database must be opened anew. */
 	isStale?(): boolean;
 }
 
@@ -35,19 +27,13 @@ export interface SqliteSource {
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
 	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
-	const walCheck = isFile ? new WalCheck(path) : undefined;
-	const open = () => {
-		if (isFile) finishRepair(path);
-		walCheck?.check();
-		return configure(openDatabase(path), path, waitsForDisk);
-	};
 	return {
 		name: path,
 		path: isFile ? path : undefined,
 		isShared: false,
 		isReadOnly: false,
 		waitsForDisk,
-		open,
+		open: async () => configure(openDatabase(path), path, waitsForDisk),
 	};
 }
 
@@ -60,9 +46,9 @@ function configure(db: SqliteDatabase, name: string, waitsForDisk: boolean): Sql
 		db.pragma("auto_vacuum = INCREMENTAL");
 		db.pragma("journal_mode = WAL");
 		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
-		db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`);
 		// On macOS an fsync alone does not reach the disk.
 		if (waitsForDisk) db.pragma("fullfsync = ON");
+		limitLog(db);
 		return db;
 	} catch (error) {
 		db.close();
@@ -70,7 +56,21 @@ function configure(db: SqliteDatabase, name: string, waitsForDisk: boolean): Sql
 	}
 }
 
+/** SQLite's own limit of the log, 4 MB, and 32 MB. */
+const LEAST_LOG_PAGES = 1000;
+const MOST_LOG_PAGES = 8000;
+
+/**
+ * Lets the log become half as large as the file before its pages are moved there, within limits. Each page is moved once,
+ * however often it has changed meanwhile: the longer the log, the less a step costs.
+ */
+export function limitLog(db: SqliteDatabase): void {
+	const half = Number(db.pragma("page_count", { simple: true })) / 2;
+	const pages = Math.min(Math.max(LEAST_LOG_PAGES, Math.floor(half)), MOST_LOG_PAGES);
+	db.pragma(`wal_autocheckpoint = ${pages}`);
+}
+
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
-	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: () => db };
+	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: async () => db };
 }

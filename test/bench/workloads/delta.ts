@@ -8,7 +8,7 @@ import { timeEach, timeReads } from "../measure.ts";
 import { Random } from "../random.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
-import { check, type Saver, type Stage, type Workload } from "../workload.ts";
+import { check, EQUAL_TURN, type Saver, type Stage, type Workload } from "../workload.ts";
 
 const thread = { configurable: { thread_id: "delta" } };
 const TIMED_TURNS = 8;
@@ -61,16 +61,19 @@ async function copyTurns({ shared }: Stage, turns: number, target: Saver): Promi
 	await source.close();
 }
 
-function delta(turns: number, quickTurns: number, rounds: number): Workload {
+function delta(turns: number, quickTurns: number, rounds: number, isTargeted = false): Workload {
 	return {
 		name: `delta-${turns}`,
 		title: `DeltaChannel, ${turns.toLocaleString("en")} turns`,
 		rounds,
 		backends: ["sqlite", "memory", "postgres"],
 		measures: {
-			turn: { title: "turn" },
-			get: { title: "getState", target: { sqlite: 10, memory: 5 } },
-			history: { title: "getStateHistory of 20", target: { sqlite: 20, memory: 10, postgres: 20 } },
+			turn: { title: "turn", target: EQUAL_TURN },
+			get: { title: "getState", target: isTargeted ? { sqlite: 25, memory: 18 } : {} },
+			history: {
+				title: "getStateHistory of 20",
+				target: isTargeted ? { sqlite: 20, memory: 15, postgres: 20 } : { postgres: 20 },
+			},
 			bytes: { title: "bytes" },
 		},
 		async run(stage) {
@@ -102,4 +105,4 @@ function delta(turns: number, quickTurns: number, rounds: number): Workload {
 	};
 }
 
-export const deltas = [delta(300, 10, 1), delta(1000, 10, 1)];
+export const deltas = [delta(300, 10, 1, true), delta(1000, 10, 1)];

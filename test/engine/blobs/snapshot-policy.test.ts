@@ -1,16 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { diffBytes } from "../../../src/engine/blobs/byte-delta.ts";
-import { patchCost, rowCost, shouldStoreWhole } from "../../../src/engine/blobs/snapshot-policy.ts";
+import { patchCost, PATCH_ROW_COST as row, shouldStoreWhole } from "../../../src/engine/blobs/snapshot-policy.ts";
 import { chat, concat, noise, random, splice } from "../../support/byte-samples.ts";
 
 /** "About twice", with room for the last patch and the row it is in. */
 const ABOUT_TWICE = 2.1;
 
-const places = { "on disk": rowCost(false), "in memory": rowCost(true) };
-
-describe.each(Object.entries(places))("rows %s", (_, row) => {
+describe("the policy", () => {
 	describe.each(Object.entries(histories()))("a history with %s", (_, states) => {
-		const steps = simulate(states, row);
+		const steps = simulate(states);
 
 		it("never costs more to read at any point than about twice the value there", () => {
 			for (const { value, read } of steps) expect(read).toBeLessThanOrEqual(ABOUT_TWICE * value + row);
@@ -22,21 +20,15 @@ describe.each(Object.entries(places))("rows %s", (_, row) => {
 	});
 
 	it("charges every patch its bytes and its row, and those that it takes bytes of", () => {
-		expect(patchCost(new Uint8Array(0), undefined, row)).toBe(row);
-		expect(patchCost(new Uint8Array(1_000), undefined, row)).toBe(1_000 + row);
-		expect(patchCost(new Uint8Array(10), new Uint8Array(500), row)).toBe(510 + 2 * row);
+		expect(patchCost(new Uint8Array(0), undefined)).toBe(row);
+		expect(patchCost(new Uint8Array(1_000), undefined)).toBe(1_000 + row);
+		expect(patchCost(new Uint8Array(10), new Uint8Array(500))).toBe(510 + 2 * row);
 	});
 
 	it("keeps a value whole that is no larger than a row costs", () => {
-		expect(shouldStoreWhole(row, patchCost(new Uint8Array(1), undefined, row), { whole: 0, patches: 0 })).toBe(true);
-		expect(shouldStoreWhole(0, patchCost(new Uint8Array(0), undefined, row), { whole: 0, patches: 0 })).toBe(true);
+		expect(shouldStoreWhole(row, patchCost(new Uint8Array(1), undefined), { whole: 0, patches: 0 })).toBe(true);
+		expect(shouldStoreWhole(0, patchCost(new Uint8Array(0), undefined), { whole: 0, patches: 0 })).toBe(true);
 	});
-});
-
-it("has fewer whole copies in memory, where a row is read at once", () => {
-	const states = growing(400, (n) => noise(500, n));
-	const wholes = (row: number) => simulate(states, row).filter(({ isWhole }) => isWhole).length;
-	expect(wholes(rowCost(true))).toBeLessThan(wholes(rowCost(false)));
 });
 
 describe("the choice between a patch and a whole value", () => {
@@ -54,7 +46,7 @@ describe("the choice between a patch and a whole value", () => {
 
 describe("a list that grows by equal parts", () => {
 	const states = growing(400, (n) => noise(500, n));
-	const wholes = simulate(states, rowCost(false)).filter(({ isWhole }) => isWhole);
+	const wholes = simulate(states).filter(({ isWhole }) => isWhole);
 
 	it("is stored whole each time it has about doubled", () => {
 		expect(wholes.length).toBeGreaterThan(3);
@@ -63,7 +55,7 @@ describe("a list that grows by equal parts", () => {
 
 	it("takes a small multiple of its last state, where whole copies would take hundreds", () => {
 		const copies = states.reduce((sum, state) => sum + state.length, 0);
-		const stored = simulate(states, rowCost(false)).at(-1)!.stored;
+		const stored = simulate(states).at(-1)!.stored;
 		expect(stored).toBeLessThan(4 * states.at(-1)!.length);
 		expect(copies).toBeGreaterThan(150 * states.at(-1)!.length);
 	});
@@ -82,7 +74,7 @@ interface Step {
 }
 
 /** Stores a history as the policy says. */
-function simulate(states: readonly Uint8Array[], row: number): Step[] {
+function simulate(states: readonly Uint8Array[]): Step[] {
 	const steps: Step[] = [];
 	let base = { whole: 0, patches: 0 };
 	let stored = 0;
@@ -90,7 +82,7 @@ function simulate(states: readonly Uint8Array[], row: number): Step[] {
 	for (const [n, value] of states.entries()) {
 		const before = states[n - 1];
 		const patch = before === undefined ? undefined : diffBytes(before, value).patch;
-		const cost = patch === undefined ? value.length : patchCost(patch, undefined, row);
+		const cost = patch === undefined ? value.length : patchCost(patch, undefined);
 		const isWhole = patch === undefined || shouldStoreWhole(value.length, cost, base);
 		base = isWhole ? { whole: value.length, patches: 0 } : { ...base, patches: base.patches + cost };
 		stored += isWhole ? value.length : cost;

@@ -108,7 +108,7 @@ describe("memory that runs out", () => {
 		db.function("run_out", () => {
 			throw new Database.SqliteError("out of memory", "SQLITE_NOMEM");
 		});
-		db.exec("CREATE TEMP TRIGGER full AFTER INSERT ON delta_blob BEGIN SELECT run_out(); END");
+		db.exec("CREATE TEMP TRIGGER full AFTER INSERT ON delta_blobs BEGIN SELECT run_out(); END");
 		const put = thread(saver).put({ values: { text: `other ${LONG}` } });
 		await expect(put).rejects.toMatchObject({ code: "OUT_OF_MEMORY", cause: { code: "SQLITE_NOMEM" } });
 		db.exec("DROP TRIGGER full");

@@ -1,0 +1,80 @@
+import { CheckpointError, quote } from "../../errors.ts";
+import type { Copied, CopyThreadOptions } from "../../saver/types.ts";
+import type { CopyBatch, FoundCheckpoint } from "../../storage/storage.ts";
+import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
+import { unpackRow } from "../rows.ts";
+import { newestOfEach } from "./remove.ts";
+import { planRetention } from "./retention.ts";
+
+/** Copies a thread, or a part of it, to another one that shares its blobs. */
+export async function copyThread(
+	engine: Engine,
+	source: string,
+	target: string,
+	options: CopyThreadOptions,
+): Promise<Copied> {
+	const { storage, blobs } = engine;
+	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+		if ((await storage.getThread(target)) !== undefined)
+			throw new CheckpointError(
+				"THREAD_EXISTS",
+				`Can't copy thread ${quote(source)} to ${quote(target)}, which is there already: delete it first, or name another.`,
+			);
+		const thread = await storage.getThread(source);
+		if (thread === undefined) return { checkpoints: 0, writes: 0 };
+		const content = await choose(engine, source, target, options);
+		const fresh = await blobs.nextId();
+		const copied = await storage.copy({ source, stamp: thread.stamp, target, fresh, now: Date.now(), ...content });
+		if (copied !== undefined) return { checkpoints: copied.checkpoints, writes: copied.writes };
+	}
+	throw new CheckpointError(
+		"BUSY",
+		`Checkpoints of thread ${quote(source)} are being deleted all the time; try again.`,
+	);
+}
+
+/** What a copy takes, and what it needs because the rest stays behind. */
+async function choose(
+	engine: Engine,
+	threadId: string,
+	target: string,
+	{ upTo, latestOnly }: CopyThreadOptions,
+): Promise<Pick<CopyBatch, "keys" | "checkpoints" | "writes" | "deltaBases">> {
+	if (upTo === undefined && !latestOnly) return { keys: undefined, checkpoints: [], writes: [], deltaBases: [] };
+	const rows: FoundCheckpoint[] = [];
+	for await (const row of engine.scanAll({ threadId })) rows.push(row);
+	const kept = upTo === undefined ? newestOfEach(rows, 1) : await ancestorsOf(engine, threadId, rows, upTo);
+	const { writes } = await engine.storage.readThread(threadId);
+	const plan = await planRetention(engine, { checkpoints: rows, writes }, kept, [], true);
+	return {
+		keys: kept,
+		checkpoints: plan.relinked.map((row) => ({ ...row, threadId: target })),
+		writes: [],
+		deltaBases: plan.deltaBases.map((row) => ({ ...row, threadId: target })),
+	};
+}
+
+/** A checkpoint of the root namespace, its ancestors, and what subgraphs stored under any of them. */
+async function ancestorsOf(
+	engine: Engine,
+	threadId: string,
+	rows: readonly FoundCheckpoint[],
+	upTo: string,
+): Promise<FoundCheckpoint[]> {
+	const byId = new Map(rows.filter((row) => row.ns === "").map((row) => [row.id, row]));
+	if (!byId.has(upTo))
+		throw new CheckpointError("NOT_FOUND", `Thread ${quote(threadId)} has no checkpoint ${quote(upTo)} to copy up to.`);
+	const roots = new Set<string>();
+	for (let id: string | undefined = upTo; id !== undefined && !roots.has(id); id = byId.get(id)?.parentId)
+		roots.add(id);
+	const kept: FoundCheckpoint[] = [];
+	for (const row of rows) if (roots.has(row.ns === "" ? row.id : await rootOf(engine, row))) kept.push(row);
+	return kept;
+}
+
+/** The root checkpoint under which a subgraph's row was stored. */
+async function rootOf(engine: Engine, row: FoundCheckpoint): Promise<string> {
+	const metadata = await engine.decodeMetadata(row, unpackRow(row));
+	const root: unknown = metadata?.parents?.[""];
+	return typeof root === "string" ? root : "";
+}

@@ -1,0 +1,190 @@
+import { CheckpointError, quote } from "../../errors.ts";
+import type {
+	BlobRow,
+	CheckpointKey,
+	CheckpointRow,
+	DeltaBaseRow,
+	Depth,
+	FoundCheckpoint,
+	ListedCheckpoint,
+	PathReading,
+	Reading,
+	Scan,
+	ThreadReading,
+	WriteKey,
+	WriteRow,
+} from "../storage.ts";
+import type { SqliteSession } from "./driver.ts";
+
+/** A row as it is stored. */
+interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
+	readonly pk: number;
+	/** JSON. */
+	readonly blobs: string | undefined;
+}
+
+const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head, stamp`;
+const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints CROSS JOIN delta_threads USING (thread_id)`;
+const GET_CHECKPOINT = `${CHECKPOINTS} WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? AND head IS NOT NULL`;
+const GET_NEWEST = `${CHECKPOINTS} WHERE thread_id = ? AND ns = ? AND head IS NOT NULL
+	ORDER BY checkpoint_id DESC LIMIT 1`;
+/** The union leaves out a row that was met before, so that a cycle ends. */
+const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
+		SELECT pk, parent_id FROM delta_checkpoints
+		WHERE thread_id = :threadId AND ns = :ns AND checkpoint_id = :id AND head IS NOT NULL
+		UNION
+		SELECT c.pk, c.parent_id FROM path CROSS JOIN delta_checkpoints c
+		ON c.thread_id = :threadId AND c.ns = :ns AND c.checkpoint_id = parent AND c.head IS NOT NULL
+		LIMIT :limit
+	) SELECT ${COLUMNS} FROM path CROSS JOIN delta_checkpoints USING (pk) CROSS JOIN delta_threads USING (thread_id)`;
+/** Reads all of the namespace in the index over keys, and the rows of children only. */
+const GET_CHILDREN = `${CHECKPOINTS} WHERE pk IN (
+		SELECT pk FROM delta_checkpoints WHERE thread_id = ? AND ns = ? AND parent_id IN (
+			SELECT checkpoint_id FROM delta_checkpoints WHERE pk IN (SELECT value FROM json_each(?))
+		)
+	)`;
+const LIST_CHECKPOINTS = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
+	WHERE thread_id = ? AND head IS NOT NULL ORDER BY checkpoint_id DESC, ns`;
+const FIND_RUN = `SELECT ${KEY} FROM delta_checkpoints WHERE run_id = ?`;
+
+const WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation, task_path AS taskPath, channel, w.run_id AS runId, actor, type, blob, value
+	FROM delta_checkpoints CROSS JOIN delta_writes w ON checkpoint_pk = pk`;
+const BASES = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN delta_bases ON checkpoint_pk = pk`;
+/** Which checkpoints they belong to. */
+const OF_ONE = "WHERE pk = ?";
+const OF_LISTED = "WHERE pk IN (SELECT value FROM json_each(?))";
+const OF_THREAD = "WHERE thread_id = ?";
+const OF_MISSING = "WHERE head IS NULL AND thread_id = ? AND ns = ? AND checkpoint_id < ?";
+const FIND_RUN_WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation
+	FROM delta_writes w CROSS JOIN delta_checkpoints ON pk = checkpoint_pk WHERE w.run_id = ?`;
+
+const GET_BLOB = "SELECT id, base, source, type, data FROM delta_blobs WHERE id = ?";
+
+export function read(
+	session: SqliteSession,
+	which: Scan | readonly CheckpointKey[],
+	depth: Depth,
+	known: readonly number[] = [],
+): Reading {
+	const rows = "limit" in which ? findByScan(session, which) : findByKeys(session, which);
+	const checkpoints = rows.map(toCheckpoint);
+	if (depth === "rows") return { checkpoints, writes: [], blobs: [] };
+	const writes = findWrites(session, rows);
+	const ids = checkpoints.flatMap(({ blobs }) => blobs);
+	for (const { blob } of writes) if (blob !== undefined) ids.push(blob);
+	return { checkpoints, writes, blobs: findBlobs(session, ids, known) };
+}
+
+function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
+	return keys.flatMap(({ threadId, ns, id }) => session.get<StoredCheckpoint>(GET_CHECKPOINT, threadId, ns, id) ?? []);
+}
+
+function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
+	const { threadId, ns, before, after, source, step, labels = {}, limit } = scan;
+	const conditions: string[] = [];
+	const parameters: unknown[] = [];
+	const add = (condition: string, ...values: unknown[]) => {
+		conditions.push(condition);
+		parameters.push(...values);
+	};
+	if (threadId !== undefined) add("thread_id = ?", threadId);
+	if (ns !== undefined) add("ns = ?", ns);
+	if (before !== undefined) add("checkpoint_id < ?", before);
+	if (after !== undefined) {
+		add("checkpoint_id <= ?", after.id);
+		add("(checkpoint_id < ? OR (thread_id, ns) > (?, ?))", after.id, after.threadId, after.ns);
+	}
+	if (source !== undefined) add("source = ?", source);
+	if (step !== undefined) add("step = ?", step);
+	for (const [key, value] of Object.entries(labels)) {
+		// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
+		const text = JSON.stringify({ [key]: value }).slice(1, -1);
+		add("(labels IS NULL OR instr(labels, ?) > 0)", text);
+	}
+	if (limit === 1 && threadId !== undefined && ns !== undefined && conditions.length === 2)
+		return session.all(GET_NEWEST, threadId, ns);
+	// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
+	add("pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)");
+	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
+	const page = `SELECT pk FROM delta_checkpoints WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
+	return session.all(`${CHECKPOINTS} WHERE pk IN (${page}) ${order}`, ...parameters, limit);
+}
+
+function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
+	const [first] = checkpoints;
+	if (checkpoints.length === 1) return session.all(`${WRITES} ${OF_ONE}`, first?.pk);
+	return session.all(`${WRITES} ${OF_LISTED}`, listOf(checkpoints));
+}
+
+function listOf(checkpoints: readonly StoredCheckpoint[]): string {
+	return JSON.stringify(checkpoints.map(({ pk }) => pk));
+}
+
+/** Look-ups by id are quicker than a recursive statement, however long the chains. */
+export function findBlobs(session: SqliteSession, ids: readonly number[], known: readonly number[] = []): BlobRow[] {
+	const met = new Set(known);
+	const found: BlobRow[] = [];
+	const open = [...ids];
+	for (let id = open.pop(); id !== undefined; id = open.pop()) {
+		if (met.has(id)) continue;
+		met.add(id);
+		const row = session.get<BlobRow>(GET_BLOB, id);
+		if (row === undefined) continue;
+		found.push(row);
+		if (row.base !== undefined) open.push(row.base);
+		if (row.source !== undefined) open.push(row.source);
+	}
+	return found;
+}
+
+export function readPath(session: SqliteSession, key: CheckpointKey, limit: number): Omit<PathReading, "epoch"> {
+	const { threadId, ns, id } = key;
+	const rows = session.all<StoredCheckpoint>(GET_PATH, { threadId, ns, id, limit });
+	const last = rows.at(-1);
+	if (last === undefined) return { path: [], siblings: [], writes: [], deltaBases: [], orphans: undefined };
+	const list = listOf(rows);
+	const onPath = new Set(rows.map((row) => row.pk));
+	const children = session.all<StoredCheckpoint>(GET_CHILDREN, threadId, ns, list);
+	const isStart =
+		last.parentId === undefined || findByKeys(session, [{ threadId, ns, id: last.parentId }]).length === 0;
+	return {
+		path: rows.map(toCheckpoint),
+		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
+		writes: findWrites(session, rows),
+		deltaBases: session.all<DeltaBaseRow>(`${BASES} ${OF_LISTED}`, list),
+		orphans: isStart ? session.all<WriteRow>(`${WRITES} ${OF_MISSING}`, threadId, ns, last.id) : undefined,
+	};
+}
+
+export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+	return {
+		checkpoints: session.all<ListedCheckpoint>(LIST_CHECKPOINTS, threadId),
+		writes: session.all<WriteRow>(`${WRITES} ${OF_THREAD}`, threadId),
+		deltaBases: session.all<DeltaBaseRow>(`${BASES} ${OF_THREAD}`, threadId),
+	};
+}
+
+export function findRuns(session: SqliteSession, runIds: readonly string[]) {
+	const unique = [...new Set(runIds)];
+	return {
+		checkpoints: unique.flatMap((runId) => session.all<CheckpointKey>(FIND_RUN, runId)),
+		writes: unique.flatMap((runId) => session.all<WriteKey>(FIND_RUN_WRITES, runId)),
+	};
+}
+
+function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
+	return Object.assign(row, { blobs: row.blobs === undefined ? [] : parseBlobs(row, row.blobs) });
+}
+
+function parseBlobs({ threadId, ns, id }: CheckpointKey, text: string): CheckpointRow["blobs"] {
+	try {
+		return JSON.parse(text);
+	} catch (cause) {
+		throw new CheckpointError(
+			"CORRUPT",
+			`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+			{ cause, place: { threadId, ns, checkpointId: id } },
+		);
+	}
+}
