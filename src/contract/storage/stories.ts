@@ -56,7 +56,7 @@ class Story {
 			checkpoint: this.#pick([undefined, this.#row(threadId), this.#row(threadId)]),
 			blobs: [blob(id, `blob ${id}`, this.#anyBlob(), undefined, this.#anyBlob())],
 			writes: this.#writes(threadId, id),
-			deltaBases: this.#pick([[], [], [this.#deltaBase(threadId)]]),
+			deltaBases: this.#pick([[], [], this.#deltaBases(threadId)]),
 		});
 		this.#blobs = [...this.#blobs, id].slice(-6);
 	}
@@ -76,7 +76,7 @@ class Story {
 			writes: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
 			orphans: some(() => this.#write(this.#key(threadId), this.#below(3) - 1, 0)),
 			relinked: rows.filter(() => this.#below(3) === 0).map((row) => this.#relinked(row)),
-			deltaBases: some(() => this.#deltaBase(threadId)),
+			deltaBases: this.#deltaBases(threadId),
 		});
 		await storage.remove({ ...batch, stamp: this.#stamp(threadId) });
 	}
@@ -93,7 +93,7 @@ class Story {
 			keys: this.#pick([undefined, keys.filter(() => this.#below(2) === 0)]),
 			checkpoints: this.#pick([[], [this.#row(target)]]),
 			writes: this.#pick([[], [added]]),
-			deltaBases: [this.#deltaBase(target)],
+			deltaBases: this.#deltaBases(target),
 		});
 		await storage.copy({ ...batch, stamp: this.#stamp(source) });
 	}
@@ -167,9 +167,12 @@ class Story {
 		return write(id, this.#pick(["task", "task 1"]), idx, place);
 	}
 
-	#deltaBase(threadId: string) {
-		const { ns, id } = this.#key(threadId);
-		return deltaBase(id, this.#pick(["log", "log 1"]), `base ${this.#below(1_000)}`, { threadId, ns });
+	#deltaBases(threadId: string) {
+		const channels = ["log", "log 1"].filter(() => this.#below(2) === 0);
+		return channels.map((channel) => {
+			const { ns, id } = this.#key(threadId);
+			return deltaBase(id, channel, `base ${this.#below(1_000)}`, { threadId, ns });
+		});
 	}
 
 	#key(threadId: string): CheckpointKey {

@@ -7,6 +7,7 @@ import type {
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
+	Reading,
 	RemoveBatch,
 	Replacement,
 	Scan,
@@ -43,7 +44,7 @@ export class MemoryStorage implements Storage {
 		return this.#nextId - count;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
 		const checkpoints = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
 		const writes: WriteRow[] = [];
 		const named: number[] = [];
