@@ -29,8 +29,6 @@ const LONGEST_PAUSE = 50;
 const CHECK_EVERY = 10;
 /** Commits between two looks at how large the file has become. */
 const COMMITS_PER_LIMIT = 1000;
-/** Calls after which the event loop has a turn: answers come in microtasks, and a loop over them would stop all else. */
-const CALLS_PER_TURN = 50;
 /** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
@@ -56,7 +54,6 @@ export class SqliteConnection {
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
 	#commits = 0;
-	#calls = 0;
 	/** Takes no more calls. */
 	#isClosed = false;
 	/** Has done all that it took. */
@@ -99,8 +96,6 @@ export class SqliteConnection {
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
 		const { isShared } = this.#source;
-		// The application's own transaction may end within the turn.
-		if (++this.#calls % CALLS_PER_TURN === 0 && !isShared) await nextTurn();
 		return this.#retry(async () => {
 			const session = this.#findSession() ?? (await this.#open());
 			if (!isShared) this.#commitWaiting(session);
