@@ -96,12 +96,17 @@ export class SqliteConnection {
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
 		const { isShared } = this.#source;
-		return this.#retry(async () => {
-			const session = this.#findSession() ?? (await this.#open());
-			if (!isShared) this.#commitWaiting(session);
-			if (session !== this.#session) throw busyError("Another file was found in its place");
-			return work(session);
-		});
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				const session = this.#findSession() ?? (await this.#open());
+				if (!isShared) this.#commitWaiting(session);
+				if (session !== this.#session) throw busyError("Another file was found in its place");
+				return await work(session);
+			} catch (error) {
+				await this.#waitFor(error, since, attempt);
+			}
+		}
 	}
 
 	/** Runs what puts another file in the place of this one, while it is not open. */
@@ -111,7 +116,14 @@ export class SqliteConnection {
 		await this.#flushing;
 		this.#letGo();
 		this.#file = undefined;
-		return this.#retry(async () => work());
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return work();
+			} catch (error) {
+				await this.#waitFor(error, since, attempt);
+			}
+		}
 	}
 
 	/** Waits for changes that were accepted. Idempotent. */
@@ -138,18 +150,11 @@ export class SqliteConnection {
 		if (this.#isClosed) throw closed();
 	}
 
-	/** Does it again as long as the database is busy. */
-	async #retry<T>(work: () => Promise<T>): Promise<T> {
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				return await work();
-			} catch (error) {
-				if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
-					throw translateError(error, this.#source.name);
-				await pause(attempt);
-			}
-		}
+	/** Throws unless a busy database is what has failed, and may be waited for. */
+	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {
+		if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
+			throw translateError(error, this.#source.name);
+		await pause(attempt);
 	}
 
 	#commitAtOnce(): void {

@@ -20,16 +20,19 @@ export function readOnlySource(path: string): SqliteSource {
 	const open = async (): Promise<SqliteDatabase> => {
 		if (!existsSync(path))
 			throw new CheckpointError("CANT_OPEN", `${quote(path)} is not there, and is to be read only: check the path.`);
-		const db = openInPlace(path);
-		isCopy = db === undefined;
+		const inPlace = openInPlace(path);
+		isCopy = inPlace === undefined;
 		version = versionOf(path, isCopy);
+		if (inPlace !== undefined) return inPlace;
 		try {
-			return db ?? (await openCopy(path));
+			const copy = await openCopy(path);
+			if (!isStale()) return copy;
+			copy.close();
 		} catch (error) {
 			if (!isStale()) throw error;
-			// The next attempt finds the log of the process that has changed the file.
-			throw busyError("The file was changed while it was copied");
 		}
+		// The next attempt finds the log of the process that has changed the file.
+		throw busyError("The file was changed while it was copied");
 	};
 	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
 }

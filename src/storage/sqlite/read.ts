@@ -48,14 +48,16 @@ const LIST_CHECKPOINTS = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkp
 	WHERE thread_id = ? AND head IS NOT NULL ORDER BY checkpoint_id DESC, ns`;
 const FIND_RUN = `SELECT ${KEY} FROM delta_checkpoints WHERE run_id = ?`;
 
-const WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation, task_path AS taskPath, channel, w.run_id AS runId, actor, type, blob, value
+const WRITE = `SELECT ${KEY}, task_id AS taskId, idx, generation, task_path AS taskPath, channel, w.run_id AS runId, actor, type, blob, value
 	FROM delta_checkpoints CROSS JOIN delta_writes w ON checkpoint_pk = pk`;
-const BASES = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN delta_bases ON checkpoint_pk = pk`;
-/** Which checkpoints they belong to. */
-const OF_ONE = "WHERE pk = ?";
-const OF_LISTED = "WHERE pk IN (SELECT value FROM json_each(?))";
-const OF_THREAD = "WHERE thread_id = ?";
-const OF_MISSING = "WHERE head IS NULL AND thread_id = ? AND ns = ? AND checkpoint_id < ?";
+const BASE = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN delta_bases ON checkpoint_pk = pk`;
+const LISTED = "pk IN (SELECT value FROM json_each(?))";
+const GET_WRITES = `${WRITE} WHERE pk = ?`;
+const GET_WRITES_OF = `${WRITE} WHERE ${LISTED}`;
+const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND thread_id = ? AND ns = ? AND checkpoint_id < ?`;
+const LIST_WRITES = `${WRITE} WHERE thread_id = ?`;
+const GET_BASES_OF = `${BASE} WHERE ${LISTED}`;
+const LIST_BASES = `${BASE} WHERE thread_id = ?`;
 const FIND_RUN_WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation
 	FROM delta_writes w CROSS JOIN delta_checkpoints ON pk = checkpoint_pk WHERE w.run_id = ?`;
 
@@ -73,7 +75,7 @@ export function read(
 	const writes = findWrites(session, rows);
 	const ids = checkpoints.flatMap(({ blobs }) => blobs);
 	for (const { blob } of writes) if (blob !== undefined) ids.push(blob);
-	return { checkpoints, writes, blobs: findBlobs(session, ids, known) };
+	return { checkpoints, writes, blobs: ids.length === 0 ? [] : findBlobs(session, ids, known) };
 }
 
 function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
@@ -81,7 +83,10 @@ function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): Sto
 }
 
 function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
-	const { threadId, ns, before, after, source, step, labels = {}, limit } = scan;
+	const { threadId, ns, before, after, source, step, labels, limit } = scan;
+	const isOfNamespace = threadId !== undefined && ns !== undefined;
+	if (isOfNamespace && limit === 1 && (before ?? after ?? source ?? step ?? labels) === undefined)
+		return session.all(GET_NEWEST, threadId, ns);
 	const conditions: string[] = [];
 	const parameters: unknown[] = [];
 	const add = (condition: string, ...values: unknown[]) => {
@@ -97,13 +102,11 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	}
 	if (source !== undefined) add("source = ?", source);
 	if (step !== undefined) add("step = ?", step);
-	for (const [key, value] of Object.entries(labels)) {
+	for (const [key, value] of Object.entries(labels ?? {})) {
 		// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
 		const text = JSON.stringify({ [key]: value }).slice(1, -1);
 		add("(labels IS NULL OR instr(labels, ?) > 0)", text);
 	}
-	if (limit === 1 && threadId !== undefined && ns !== undefined && conditions.length === 2)
-		return session.all(GET_NEWEST, threadId, ns);
 	// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
 	add("pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)");
 	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
@@ -113,8 +116,8 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
 	const [first] = checkpoints;
-	if (checkpoints.length === 1) return session.all(`${WRITES} ${OF_ONE}`, first?.pk);
-	return session.all(`${WRITES} ${OF_LISTED}`, listOf(checkpoints));
+	if (checkpoints.length === 1) return session.all(GET_WRITES, first?.pk);
+	return session.all(GET_WRITES_OF, listOf(checkpoints));
 }
 
 function listOf(checkpoints: readonly StoredCheckpoint[]): string {
@@ -152,16 +155,16 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 		path: rows.map(toCheckpoint),
 		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
 		writes: findWrites(session, rows),
-		deltaBases: session.all<DeltaBaseRow>(`${BASES} ${OF_LISTED}`, list),
-		orphans: isStart ? session.all<WriteRow>(`${WRITES} ${OF_MISSING}`, threadId, ns, last.id) : undefined,
+		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, list),
+		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, threadId, ns, last.id) : undefined,
 	};
 }
 
 export function readThread(session: SqliteSession, threadId: string): ThreadReading {
 	return {
 		checkpoints: session.all<ListedCheckpoint>(LIST_CHECKPOINTS, threadId),
-		writes: session.all<WriteRow>(`${WRITES} ${OF_THREAD}`, threadId),
-		deltaBases: session.all<DeltaBaseRow>(`${BASES} ${OF_THREAD}`, threadId),
+		writes: session.all<WriteRow>(LIST_WRITES, threadId),
+		deltaBases: session.all<DeltaBaseRow>(LIST_BASES, threadId),
 	};
 }
 

@@ -1,11 +1,15 @@
+import { statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import { SqliteSaver as OfficialSqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import Database from "better-sqlite3";
 import { blob, key, row, write } from "../../../src/contract/storage/storage-scene.ts";
 import { SqliteSaver } from "../../../src/sqlite.ts";
-import { fileSource } from "../../../src/storage/sqlite/source.ts";
+import { fileSource, limitLog } from "../../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import type { PutBatch } from "../../../src/storage/storage.ts";
 
@@ -236,6 +240,46 @@ describe("commits", () => {
 		expect(await storage.getThread("thread 1")).toBeUndefined();
 		await storage.close();
 	});
+});
+
+describe("the log", () => {
+	it("may become half as large as the file, from 1,000 to 8,000 pages", async () => {
+		const db = await fileSource(path).open();
+		const limit = () => {
+			limitLog(db);
+			return db.pragma("wal_autocheckpoint", { simple: true });
+		};
+		expect(limit()).toBe(1000);
+		db.exec("CREATE TABLE filler (bytes BLOB)");
+		const fill = (pages: number) => db.prepare("INSERT INTO filler VALUES (zeroblob(?))").run(pages * 4096);
+		fill(5000);
+		expect(limit()).toBeGreaterThan(2400);
+		expect(limit()).toBeLessThan(2600);
+		fill(15_000);
+		expect(limit()).toBe(8000);
+		db.close();
+	});
+
+	it.each([300, 2000])(
+		"and the file are no larger than the official saver's and 4 MB, after %i puts",
+		async (count) => {
+			const bytesOf = async (saver: SqliteSaver | OfficialSqliteSaver, file: string) => {
+				let config: RunnableConfig = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+				for (let n = 0; n < count; n++) {
+					const channels = { channel_values: { n }, channel_versions: { n } };
+					const checkpoint = { ...emptyCheckpoint(), id: uuid6(n), ...channels };
+					config = await saver.put(config, checkpoint, { source: "loop", step: n, parents: {} }, { n });
+				}
+				return ["", "-wal"].reduce((sum, end) => sum + statSync(file + end).size, 0);
+			};
+			const official = OfficialSqliteSaver.fromConnString(join(folder, "official.db"));
+			const saver = new SqliteSaver(path);
+			const most = (await bytesOf(official, join(folder, "official.db"))) + 4 * 1024 * 1024;
+			expect(await bytesOf(saver, path)).toBeLessThan(most);
+			await saver.close();
+			official.db.close();
+		},
+	);
 });
 
 describe("durability", () => {

@@ -1,6 +1,22 @@
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import {
+	chmodSync,
+	copyFileSync,
+	existsSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import Database from "better-sqlite3";
 import type { DeltaSaver } from "../../../src/index.ts";
@@ -11,12 +27,23 @@ import { runNode } from "../../support/run-node.ts";
 const config = { configurable: { thread_id: "t" } };
 let folder = "";
 let path = "";
+const usualTemporaryFolder = process.env.TMPDIR;
+let temporaryFolder = "";
+
+/** Where copies are made until the test is over: nobody else does there. */
+function useTemporaryFolder(): string {
+	temporaryFolder = mkdtempSync(join(tmpdir(), "read-only-temporary-"));
+	process.env.TMPDIR = temporaryFolder;
+	return temporaryFolder;
+}
 
 beforeEach(() => {
 	folder = mkdtempSync(join(tmpdir(), "read-only-"));
 	path = join(folder, "test.db");
 });
 afterEach(() => {
+	process.env.TMPDIR = usualTemporaryFolder;
+	rmSync(temporaryFolder, { recursive: true, force: true });
 	chmodSync(folder, 0o755);
 	rmSync(folder, { recursive: true });
 });
@@ -107,14 +134,113 @@ describe("readOnly", () => {
 		expect(look()).toEqual(before);
 	});
 
+	it("reads what a killed process left in the log where that is, if its index is there too", async () => {
+		const writer = new SqliteSaver(path);
+		await put(writer, "in the log");
+		const left = join(folder, "left.db");
+		for (const end of ["", "-wal", "-shm"]) copyFileSync(path + end, left + end);
+		await writer.close();
+		rmSync(path);
+		// SQLite writes the index anew, which holds nothing that is stored.
+		const stored = () => look().filter(({ name }) => name !== "left.db-shm");
+		const before = stored();
+		const saver = new SqliteSaver(left, { readOnly: true });
+		expect(await read(saver)).toBe("in the log");
+		await saver.close();
+		expect(stored()).toEqual(before);
+	});
+
+	it("reads the file that was put in the place of another, with and without a log", async () => {
+		await store("old");
+		const next = join(folder, "next.db");
+		for (const isOpen of [false, true]) {
+			const writer = isOpen ? new SqliteSaver(path) : undefined;
+			if (writer !== undefined) await put(writer, "open");
+			const saver = new SqliteSaver(path, { readOnly: true });
+			expect(await read(saver)).toBe(isOpen ? "open" : "old");
+			const other = new SqliteSaver(next);
+			await put(other, "new");
+			await other.close();
+			await writer?.close();
+			for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+			renameSync(next, path);
+			expect(await read(saver)).toBe("new");
+			await saver.close();
+		}
+	});
+
 	it("leaves nothing among the temporary files", async () => {
 		await store("note");
-		const count = () => readdirSync(tmpdir()).filter((name) => name.startsWith("langgraph-checkpoint-delta-")).length;
-		const before = count();
+		const temporary = useTemporaryFolder();
 		const saver = new SqliteSaver(path, { readOnly: true });
-		await read(saver);
+		expect(await read(saver)).toBe("note");
+		expect(readdirSync(temporary)).toEqual([]);
 		await saver.close();
-		expect(count()).toBeLessThanOrEqual(before);
+		expect(readdirSync(temporary)).toEqual([]);
+	});
+
+	it("reads beside a process that commits all the time: at once, without a copy, and what is new", async () => {
+		const first = new SqliteSaver(path);
+		for (let n = 0; n < 1000; n++)
+			await first.put(
+				{ configurable: { thread_id: `thread ${n % 50}` } },
+				{ ...emptyCheckpoint(), channel_values: { n, text: randomBytes(2000) }, channel_versions: { n, text: n } },
+				{ source: "loop", step: n, parents: {} },
+				{ n, text: n },
+			);
+		await first.close();
+		expect(statSync(path).size).toBeGreaterThan(2e6);
+		await using program = await bundle("test/stress/busy-writer.ts");
+		const writer = fork(program.path, [path, "1"]);
+		let told = 0;
+		writer.on("message", (n) => {
+			told = n as number;
+		});
+		await once(writer, "message");
+		const temporary = useTemporaryFolder();
+		const names = readdirSync(folder);
+		const delays = monitorEventLoopDelay();
+		delays.enable();
+		const saver = new SqliteSaver(path, { readOnly: true });
+		const seen = new Set<unknown>();
+		for (const end = Date.now() + 3000; Date.now() < end; await nextTurn()) {
+			const known = told;
+			const n = (await saver.getTuple(config))?.checkpoint.channel_values.n;
+			expect(n).toBeGreaterThanOrEqual(known);
+			seen.add(n);
+			expect((await saver.listThreads({ limit: 100 })).threads).toHaveLength(51);
+			expect(readdirSync(temporary)).toEqual([]);
+		}
+		delays.disable();
+		expect(readdirSync(folder)).toEqual(names);
+		expect(seen.size).toBeGreaterThan(20);
+		// Nanoseconds: a slow machine may take its time, but what is copied or waited for at once takes longer.
+		expect(delays.max / 1e6).toBeLessThan(1500);
+		writer.kill("SIGKILL");
+		await once(writer, "exit");
+		expect((await saver.getTuple(config))?.checkpoint.channel_values.n).toBeGreaterThanOrEqual(told);
+		await saver.close();
+	});
+
+	it("waits as long as the busy timeout says, and no longer", async () => {
+		await store("note");
+		const other = new Database(path);
+		other.pragma("journal_mode = DELETE");
+		other.pragma("locking_mode = EXCLUSIVE");
+		other.exec("BEGIN EXCLUSIVE");
+		for (const end of ["-wal", "-shm"]) writeFileSync(path + end, "");
+		const saver = new SqliteSaver(path, { readOnly: true, busyTimeout: 200 });
+		const started = performance.now();
+		await expect(read(saver)).rejects.toMatchObject({ code: "BUSY" });
+		expect(performance.now() - started).toBeGreaterThan(190);
+		const waiting = new SqliteSaver(path, { readOnly: true });
+		const answer = read(waiting);
+		await sleep(300);
+		other.exec("COMMIT");
+		other.close();
+		for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+		expect(await answer).toBe("note");
+		await Promise.all([saver.close(), waiting.close()]);
 	});
 
 	it("does not make a file that is missing, nor set up one that is empty", async () => {
