@@ -120,9 +120,11 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
 		const { threadId, ns = "", id } = readAddress(config);
 		if (threadId === undefined) return undefined;
-		const stored = await this.run(() => readOne(this._engine, { threadId, ns, id }));
+		const past = { threadId, ns, id };
+		const newest = id === undefined ? undefined : await this._findNewest(past);
+		const stored = await this.run(() => readOne(this._engine, past));
 		const tuple = stored && this._toTuple(stored);
-		if (id !== undefined) await this._noteChoice(config, tuple, { threadId, ns, id });
+		if (id !== undefined) this._noteChoice(config, tuple, past, newest);
 		return tuple;
 	}
 
@@ -134,24 +136,38 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		if (limit <= 0) return;
 		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
+		const start =
+			before === undefined || threadId === undefined ? undefined : { threadId, ns: ns ?? "", id: undefined };
+		const newest = start && (await this._findNewest(start));
 		let isEmpty = true;
 		for await (const stored of list(this._engine, { threadId, ns, id, before, limit, filter, accepts })) {
 			isEmpty = false;
 			const tuple = this._toTuple(stored);
-			if (before !== undefined) await this._noteChoice(config, tuple, stored.key);
+			if (start?.ns === stored.key.ns) this._noteChoice(config, tuple, stored.key, newest);
 			yield tuple;
 		}
 		// A subgraph that is to be replayed from a time before its first checkpoint.
-		if (isEmpty && before !== undefined && threadId !== undefined)
-			await this._noteChoice(config, undefined, { threadId, ns: ns ?? "", id: undefined });
+		if (isEmpty && start !== undefined) this._noteChoice(config, undefined, start, newest);
+	}
+
+	/**
+	 * The newest checkpoint of a namespace, if puts are guarded. To be asked for before another one is: a checkpoint that
+	 * others make an old one meanwhile was not chosen for its age.
+	 */
+	private async _findNewest({ threadId, ns }: Past): Promise<string | undefined> {
+		if (this._chosenPasts === undefined) return undefined;
+		const { checkpoints } = await this.run(() => this._storage.read({ threadId, ns, limit: 1 }, "rows"));
+		return checkpoints[0]?.id;
 	}
 
 	/** Remembers that a caller has asked for a checkpoint of the past, if puts are guarded. */
-	private async _noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
-		if (this._chosenPasts === undefined) return;
-		const { threadId, ns } = past;
-		const newest = await this.run(() => this._storage.read({ threadId, ns, limit: 1 }, "rows"));
-		if (newest.checkpoints[0]?.id !== past.id) this._chosenPasts.remember(config, tuple?.metadata, past);
+	private _noteChoice(
+		config: RunnableConfig,
+		tuple: CheckpointTuple | undefined,
+		past: Past,
+		newest: string | undefined,
+	): void {
+		if (newest !== past.id) this._chosenPasts?.remember(config, tuple?.metadata, past);
 	}
 
 	/**

@@ -82,7 +82,7 @@ describe("The packed package", () => {
 
 	it("holds only what is meant for users", () => {
 		const files = readdirSync(join(folder, "package"));
-		expect(files.sort()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist", "package.json", "src"]);
+		expect(files.sort()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist", "package.json"]);
 	});
 
 	it("names every package that its code imports", () => {

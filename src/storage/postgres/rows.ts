@@ -168,10 +168,7 @@ export function checkpointColumns(rows: readonly CheckpointRow[]): Values {
 		steps: rows.map(({ step }) => step ?? null),
 		// An array of arrays can have only such of one length.
 		blobLists: rows.map(({ blobs }) => (blobs.length > 0 ? `{${blobs.join()}}` : null)),
-		...packBytes(
-			"head",
-			rows.map(({ head }) => head),
-		),
+		...packBytes("head", rows, ({ head }) => head),
 	};
 }
 
@@ -194,22 +191,19 @@ export function writeColumns(rows: readonly Omit<WriteRow, "generation">[]): Val
 		actors: rows.map(({ actor }) => actor ?? null),
 		types: rows.map(({ type }) => text(type)),
 		writeBlobs: rows.map(({ blob }) => blob ?? null),
-		...packBytes(
-			"value",
-			rows.map(({ value }) => value),
-		),
+		...packBytes("value", rows, ({ value }) => value),
 	};
 }
 
 export function baseColumns(rows: readonly DeltaBaseRow[]): Values {
+	// One statement can't replace a row twice: of several with one key only the last is sent.
+	const byKey = new Map(rows.map((row) => [JSON.stringify([row.ns, row.id, row.channel]), row]));
+	const last = [...byKey.values()];
 	return {
-		baseNss: rows.map(({ ns }) => toText(ns)),
-		baseIds: rows.map(({ id }) => toText(id)),
-		baseChannels: rows.map(({ channel }) => toText(channel)),
-		...packBytes(
-			"base",
-			rows.map(({ data }) => data),
-		),
+		baseNss: last.map(({ ns }) => toText(ns)),
+		baseIds: last.map(({ id }) => toText(id)),
+		baseChannels: last.map(({ channel }) => toText(channel)),
+		...packBytes("base", last, ({ data }) => data),
 	};
 }
 
@@ -219,10 +213,7 @@ export function blobColumns(rows: readonly BlobRow[]): Values {
 		blobBases: rows.map(({ base }) => base ?? null),
 		blobSources: rows.map(({ source }) => source ?? null),
 		blobTypes: rows.map(({ type }) => text(type)),
-		...packBytes(
-			"blob",
-			rows.map(({ data }) => data),
-		),
+		...packBytes("blob", rows, ({ data }) => data),
 	};
 }
 
@@ -240,7 +231,8 @@ export function asBuffer(part: Uint8Array): Buffer {
  * The bytes of several rows in one parameter, and where those of each row are in it. An array of bytes would be sent as
  * text, twice as long.
  */
-function packBytes(name: string, parts: readonly Uint8Array[]): Values {
+function packBytes<Row>(name: string, rows: readonly Row[], pick: (row: Row) => Uint8Array): Values {
+	const parts = rows.map(pick);
 	const starts: number[] = [];
 	let end = 0;
 	for (const part of parts) {

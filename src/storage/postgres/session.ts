@@ -168,17 +168,6 @@ function inTime<T>(promise: Promise<T>, end: number, message: string, late?: (va
 			isLate = true;
 			reject(new CheckpointError("BUSY", `${message}: try again, or raise \`retryTimeout\`.`));
 		}, end - Date.now());
-		const settle = () => clearTimeout(timer);
-		promise.then(
-			(value) => {
-				settle();
-				if (isLate) late?.(value);
-				else resolve(value);
-			},
-			(error) => {
-				settle();
-				reject(error);
-			},
-		);
+		promise.then((value) => (isLate ? late?.(value) : resolve(value)), reject).finally(() => clearTimeout(timer));
 	});
 }

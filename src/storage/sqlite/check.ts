@@ -43,8 +43,8 @@ const COUNTS = {
 		) OR EXISTS (SELECT 1 FROM delta_bases WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints WHERE pk = checkpoint_pk))`,
 };
 
-const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(blobs), delta_blobs
-	WHERE thread_id = ? AND json_valid(blobs) AND id = value LIMIT 1`;
+const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(iif(json_valid(blobs), blobs, '[]')) named
+	CROSS JOIN delta_blobs b ON b.id = named.value WHERE thread_id = ? LIMIT 1`;
 const REMOVE_TWINS = `DELETE FROM delta_checkpoints
 	WHERE pk NOT IN (SELECT max(pk) FROM delta_checkpoints GROUP BY thread_id, ns, checkpoint_id)`;
 const RECOUNT = `UPDATE delta_threads

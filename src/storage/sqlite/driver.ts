@@ -22,6 +22,8 @@ export interface SqliteDatabase {
 	transaction<R>(run: () => R): { (): R; immediate(): R };
 	/** @param progress answers how many pages to copy next */
 	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
+	/** Allows to open what is damaged. */
+	unsafeMode(isOn: boolean): unknown;
 	close(): unknown;
 }
 

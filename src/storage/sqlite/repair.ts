@@ -38,6 +38,9 @@ export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile:
 function openAlone(path: string): SqliteDatabase {
 	const db = openDatabase(path);
 	try {
+		// Otherwise SQLite refuses a file that is shorter than it should be.
+		db.unsafeMode(true);
+		db.pragma("writable_schema = ON");
 		db.pragma("locking_mode = EXCLUSIVE");
 		db.exec("BEGIN IMMEDIATE; COMMIT");
 	} catch (error) {
