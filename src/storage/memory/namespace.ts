@@ -13,8 +13,8 @@ import type {
 /** Lists by checkpoint id. They are replaced, not changed: most have one element, and `push` would reserve 16 more. */
 type Lists<T> = Map<string, readonly T[]>;
 
-/** A checkpoint without labels is found by any. */
-type StoredRow = CheckpointRow & { labels?: Labels | null | undefined };
+/** A checkpoint without labels, as one that was relinked, is found by any. */
+type StoredRow = CheckpointRow & { labels: Labels | undefined };
 
 /** The rows of one namespace of a thread. Writes and delta bases may be there without their checkpoint. */
 export class Namespace {
@@ -26,13 +26,12 @@ export class Namespace {
 	/** Ids of checkpoints by that of their parent. */
 	readonly #children: Lists<string> = new Map();
 
-	/** Adds a checkpoint, or puts it in place of the one with its id, whose labels stay unless others are given. */
-	put(row: CheckpointRow, labels?: Labels | null): boolean {
+	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
+	put(row: CheckpointRow, labels?: Labels): boolean {
 		const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
 		const replaced = this.checkpoints.get(id);
-		const stored = { threadId, ns, id, parentId, runId, source, step, blobs, head: holdBytes(row.head), labels };
-		if (labels === undefined) stored.labels = replaced?.labels;
-		this.checkpoints.set(id, stored);
+		const head = holdBytes(row.head);
+		this.checkpoints.set(id, { threadId, ns, id, parentId, runId, source, step, blobs, head, labels });
 		if (replaced === undefined) this.ids.splice(this.#placeOf(id), 0, id);
 		else if (replaced.parentId === parentId) return true;
 		else removeFrom(this.#children, replaced.parentId ?? "", id);
@@ -118,10 +117,8 @@ export class Namespace {
 		const writes: WriteRow[] = [];
 		const deltaBases: DeltaBaseRow[] = [];
 		for (const id of path.keys()) {
-			for (const child of this.#children.get(id) ?? []) {
-				const sibling = path.has(child) ? undefined : this.checkpoints.get(child);
-				if (sibling !== undefined) siblings.push(toFound(sibling, stamp));
-			}
+			for (const child of this.#children.get(id) ?? [])
+				if (!path.has(child)) siblings.push(toFound(this.checkpoints.get(child) as CheckpointRow, stamp));
 			for (const write of this.writes.get(id) ?? []) writes.push(write);
 			for (const base of this.deltaBases.get(id) ?? []) deltaBases.push(base);
 		}

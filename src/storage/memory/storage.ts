@@ -184,8 +184,7 @@ export class MemoryStorage implements Storage {
 		const write = writes[0];
 		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
 		for (const base of batch.deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
-		const replaced =
-			checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels ?? null);
+		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels);
 		if (checkpoint !== undefined) thread.updatedAt = now;
 		if (replaced) thread.stamp = fresh;
 		return { family, stamp: thread.stamp, replaced };
@@ -245,7 +244,7 @@ export class MemoryStorage implements Storage {
 		const { threadId, ns, id } = replacement.key;
 		const namespace = this.#threads.get(threadId)?.namespaces.get(ns);
 		const row = namespace?.checkpoints.get(id);
-		if (kind === "checkpoint" && row !== undefined) row.labels = null;
+		if (kind === "checkpoint" && row !== undefined) row.labels = undefined;
 		if (kind === "checkpoint") return replaceIn(row, "head", replacement);
 		if (kind === "write") return replaceIn(namespace?.findWrite(replacement.key), "value", replacement);
 		const base = namespace?.deltaBases.get(id)?.find(({ channel }) => channel === replacement.channel);

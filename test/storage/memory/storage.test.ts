@@ -19,6 +19,20 @@ describe("MemoryStorage", () => {
 		}
 	});
 
+	it("leaves out checkpoints with other labels, also in a copy", async () => {
+		const storage = new MemoryStorage();
+		const rest = { parentId: undefined, runId: undefined, source: undefined, step: undefined, blobs: [] };
+		const batch = { threadId: "thread", fresh: 1, now: 1, blobs: [], writes: [], deltaBases: [] };
+		for (const id of ["a", "b", "c"]) {
+			const checkpoint = { threadId: "thread", ns: "", id, ...rest, head: new Uint8Array(0) };
+			await storage.put({ ...batch, checkpoint, labels: { user: id } });
+		}
+		const copy = { source: "thread", stamp: 1, target: "copy", fresh: 2, now: 2, keys: undefined };
+		await storage.copy({ ...copy, checkpoints: [], writes: [], deltaBases: [] });
+		const { checkpoints } = await storage.read({ labels: { user: "b" }, limit: 10 }, "rows");
+		expect(checkpoints.map(({ threadId, id }) => `${id} of ${threadId}`)).toEqual(["b of copy", "b of thread"]);
+	});
+
 	it("holds bytes that are most of their buffer as they are", async () => {
 		const data = new Uint8Array(1_000).subarray(100, 900);
 		expect((await storeBlob(data)).data).toBe(data);
