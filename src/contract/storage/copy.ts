@@ -104,19 +104,6 @@ export function copyRules(test: StorageTest): void {
 		await readEverything(storage);
 		await storage.removeThread("thread");
 	});
-
-	test("COPY-APART: a write that comes later is in one thread only, beside few others or many", async (scene) => {
-		const { putWrites, copy, remove } = scene;
-		for (const count of [1, 15, 16, 17, 40]) {
-			const [source, target] = [`source of ${count}`, `copy of ${count}`];
-			const there = (threadId: string, idx: number) => write("a", "task", idx, { threadId });
-			await putWrites(...Array.from({ length: count }, (_, n) => there(source, n * 2)));
-			await copy(target, { source });
-			await putWrites(there(source, 1));
-			await remove({ threadId: source, writes: [there(source, 0)] });
-			await putWrites(there(target, 1), there(target, 3));
-		}
-	});
 }
 
 /** Three rows and one in a namespace, in the order of a scan, with writes (one in a blob, one of no row) and delta bases. */

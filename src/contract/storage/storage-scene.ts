@@ -15,7 +15,7 @@ import type {
 	WriteRow,
 } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
-import { CheckedStorage } from "./checked-storage.ts";
+import { checkStorage } from "./checked-storage.ts";
 import { NaiveStorage } from "./naive-storage.ts";
 import { assertCounted, readEverything } from "./reads.ts";
 
@@ -102,7 +102,7 @@ export class StorageScene {
 		this.#countsBytes = countsBytes;
 		this.#reopen = reopen;
 		this.#opened = [backend];
-		this.storage = new CheckedStorage(backend, this.#model, this.counted);
+		this.storage = checkStorage(backend, this.#model, this.counted);
 	}
 
 	/** A number that was never handed out. */
@@ -205,7 +205,7 @@ export class StorageScene {
 		if (this.#reopen === undefined) return this.storage;
 		const backend = await this.#reopen();
 		this.#opened.push(backend);
-		return new CheckedStorage(backend, this.#model, this.counted);
+		return checkStorage(backend, this.#model, this.counted);
 	};
 
 	/** Two storages over the same data, or twice the same, for calls at the same time: from now on none is checked. */
