@@ -7,7 +7,7 @@ import { checkAgent, startAgent } from "./agent.ts";
 import { checkHead, fillChat } from "./chat.ts";
 import { putConversations, readConversation, STEPS, writeConversations } from "./small.ts";
 
-const COLD = { isCold: true, repetitions: 9, backends: ["sqlite", "memory"] } as const;
+const COLD = { isCold: true, repetitions: 7, backends: ["sqlite", "memory"] } as const;
 
 /** As often the newest checkpoint of a long thread is read: few enough that V8 has not optimized what reads it. */
 const CHAT_READS = 10;
@@ -20,9 +20,11 @@ async function openCold(stage: Stage): Promise<OpenSaver & { opening: number }> 
 	return { ...opened, opening: now() - start };
 }
 
-function coldSmall(puts: number, quickPuts: number): Workload {
+/** @param repetitions the longer a process runs, the less its start varies the result */
+function coldSmall(puts: number, quickPuts: number, repetitions: number): Workload {
 	return {
 		...COLD,
+		repetitions,
 		name: `cold-small-${puts}`,
 		title: `cold, small states, first ${puts.toLocaleString("en")}`,
 		measures: { put: { title: "put + putWrites, with opening" }, get: { title: "getTuple of a head" } },
@@ -81,4 +83,4 @@ const coldAgent: Workload = {
 };
 
 /** What a script, a function or a test does in a process that has just started: nothing is compiled or cached yet. */
-export const coldCalls = [coldSmall(300, 25), coldSmall(2000, 50), coldChat, coldAgent];
+export const coldCalls = [coldSmall(300, 25, 7), coldSmall(2000, 50, 5), coldChat, coldAgent];

@@ -5,7 +5,7 @@ import { middleMean } from "../measure.ts";
 import { pass } from "../turns.ts";
 import type { Stage, Workload } from "../workload.ts";
 
-const REPETITIONS = 15;
+const REPETITIONS = 11;
 
 /** The packages as an application imports them. */
 const PACKAGES: Record<string, string> = {
