@@ -4,7 +4,7 @@ import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { assertBases, assertRows, assertWrites, compareKeys } from "./plain.ts";
 import { ALL, findRow, pathIds } from "./reads.ts";
-import { deltaBase, key, row, write } from "./storage-scene.ts";
+import { deltaBase, key, pause, row, write } from "./storage-scene.ts";
 
 /** readPath: a checkpoint with its ancestors, and what tells how they came to be. */
 export function pathRules(test: StorageTest): void {
@@ -212,7 +212,10 @@ export function pathRules(test: StorageTest): void {
 			seen.set(epoch, writes.length);
 		};
 		const lookOn = async () => {
-			while (!isDone) look(await storage.readPath(key("a"), 1));
+			while (!isDone) {
+				look(await storage.readPath(key("a"), 1));
+				await pause();
+			}
 		};
 		await Promise.all([change(), lookOn()]);
 		look(await storage.readPath(key("a"), 1));
