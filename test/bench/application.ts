@@ -44,7 +44,7 @@ export async function makeApplication(folder: string, scripts: readonly string[]
 async function compile(outDir: string): Promise<void> {
 	const args = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "tsconfig.build.json")];
 	try {
-		await promisify(execFile)(process.execPath, [...args, "--outDir", outDir]);
+		await promisify(execFile)(process.execPath, [...args, "--sourceMap", "--outDir", outDir]);
 	} catch (error) {
 		throw new Error(`The sources do not compile:\n${(error as { stdout: string }).stdout}`, { cause: error });
 	}
