@@ -295,6 +295,24 @@ function isKept(text: string): boolean {
 	return text.isWellFormed() && text.charCodeAt(0) !== BYTE_ORDER_MARK;
 }
 
+/** Whether msgpackr keeps all of a list of numbers, texts, bytes and such lists: rows need no walk, as a rule. */
+export function isKeptList(list: readonly unknown[]): boolean {
+	for (let i = 0; i < list.length; i++) {
+		const value = list[i];
+		const isFine =
+			typeof value === "string"
+				? isKept(value)
+				: typeof value === "number"
+					? value > 0 || value < 0 || Object.is(value, 0)
+					: value === null ||
+						value instanceof Uint8Array ||
+						typeof value === "boolean" ||
+						(Array.isArray(value) && isKeptList(value));
+		if (!isFine) return false;
+	}
+	return true;
+}
+
 function utf16Bytes(text: string): Uint8Array {
 	return new Uint8Array(Uint16Array.from({ length: text.length }, (_, i) => text.charCodeAt(i)).buffer);
 }
