@@ -125,10 +125,40 @@ describe("A server on loopback", () => {
 			"[::]",
 		])
 			expect(await send(server, "/ok", { host }), host).toBe(403);
-		expect(await send(server, "/ok", { host: "a b" })).toBe(400);
 		expect(await sendRaw(server, "GET /ok HTTP/1.1\r\nHost:\r\n\r\n")).toContain("403");
 		for (const host of ["localhost", "127.0.0.1:1", "studio.localhost:2024", "[::1]:2024"])
 			expect(await send(server, "/ok", { host }), host).toBe(200);
+		await isUp(server);
+	});
+
+	it("takes a Host header for nothing but a host and a port: what more it says would be part of the URL", async () => {
+		const server = await startServer();
+		await server.client.threads.create({ threadId: "t" });
+		const hosts = [
+			"a b",
+			"127.0.0.1/threads/t?",
+			"127.0.0.1/threads/t#",
+			"127.0.0.1?",
+			"127.0.0.1#",
+			"127.0.0.1/",
+			"127.0.0.1\\threads\\t?",
+			"127.0.0.1:80/threads/t?",
+			"user@127.0.0.1",
+			"http://127.0.0.1",
+			"127.0.0.1, 127.0.0.1",
+			"127.0.0.1%2fthreads",
+			"127.0.0.1:port",
+			"[::1]/threads/t?",
+		];
+		for (const host of hosts) {
+			for (const method of ["GET", "DELETE"]) expect(await send(server, "/ok", { host }, method), host).toBe(400);
+			// Frameworks make the URL in ways of their own.
+			const request = new Request("http://127.0.0.1/threads/t", { method: "DELETE", headers: { host } });
+			expect((await server.handler(request)).status, host).toBe(400);
+		}
+		const twice = "DELETE /threads/t HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n";
+		expect(await sendRaw(server, twice)).toContain("400");
+		expect(await server.client.threads.count()).toBe(1);
 		await isUp(server);
 	});
 
