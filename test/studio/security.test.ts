@@ -450,6 +450,32 @@ describe.each(backends)("Tenants of a server on a $name", (backend) => {
 		expect(await admin!.store.searchItems([])).toEqual({ items: [] });
 	});
 
+	it("make no thread if what names it returns no string", async () => {
+		const log = vi.spyOn(console, "error").mockImplementation(() => {});
+		for (const id of [undefined, null, 7, {}, [], Promise.resolve("ada:1"), new String("ada:1")]) {
+			const newThreadId = () => id as never;
+			const server = await startServer(backend, { authorize: () => ({ mayAccess: () => true, newThreadId }) });
+			await server.client.threads.create({ threadId: "t" });
+			log.mockClear();
+			const run = { assistant_id: "work", input: { name: "w" } };
+			const requests: [string, object][] = [
+				["/threads", {}],
+				["/threads/t/copy", {}],
+				["/runs/wait", run],
+				["/runs", { ...run, on_completion: "keep" }],
+			];
+			for (const [path, json] of requests) {
+				const response = await server.fetch(path, { json });
+				expect([response.status, await response.text()], path).toEqual([500, "Internal Server Error"]);
+				expect(String(log.mock.lastCall)).toContain("`newThreadId`, which `authorize` gave, must return a string");
+			}
+			expect(log).toHaveBeenCalledTimes(requests.length);
+			expect(await server.client.threads.count()).toBe(1);
+			await isUp(server);
+		}
+		log.mockRestore();
+	});
+
 	it("are refused if what decides about them fails", async () => {
 		const log = vi.spyOn(console, "error").mockImplementation(() => {});
 		for (const answer of [undefined, null, {}, "yes", 1]) {
