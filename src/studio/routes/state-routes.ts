@@ -57,7 +57,7 @@ async function searchHistory(call: Call): Promise<Response> {
 	const thread = await call.studio.threads.mustFind(call.threadId);
 	const fields = await call.fields();
 	const limit = fields.integer("limit", 0, Number.MAX_SAFE_INTEGER) ?? 10;
-	const query = { limit, before: readBefore(fields.get("before")), metadata: fields.record("metadata") };
+	const query = { limit, before: readBefore(fields.get("before")), metadata: fields.filter("metadata") };
 	return json(await call.studio.states.history(thread, readCheckpoint(fields), query));
 }
 

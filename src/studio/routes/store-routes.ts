@@ -35,7 +35,7 @@ async function searchItems(call: Call): Promise<Response> {
 	const store = await storeFor(call);
 	const fields = await call.fields();
 	const prefix = fields.texts("namespace_prefix") ?? [];
-	const filter = fields.record("filter");
+	const filter = fields.filter("filter");
 	const query = fields.text("query");
 	const items = await store.search(prefix.length === 0 ? prefix : checkNamespace(prefix), {
 		...(filter !== undefined && { filter }),

@@ -1,6 +1,6 @@
 import type { Command } from "@langchain/langgraph";
 import { readCommand } from "../graphs/command.ts";
-import { Fields, isRecord, type Json } from "../http/fields.ts";
+import { Fields, isRecord, type Json, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import { readCheckpoint } from "../states/read-checkpoint.ts";
 
@@ -138,7 +138,7 @@ function readDurability(fields: Fields): RunRequest["durability"] {
 
 /** Several runs at once. */
 export function readRunRequests(body: unknown, headers: Headers): RunRequest[] {
-	if (!Array.isArray(body) || body.length === 0 || !body.every(isRecord))
-		throw new HttpError(400, "The request body must be an array of runs.");
+	if (!Array.isArray(body) || body.length === 0 || body.length > MOST_ITEMS || !body.every(isRecord))
+		throw new HttpError(400, `The request body must be an array of 1 to ${MOST_ITEMS} runs.`);
 	return body.map((run) => readRunRequest(run, headers));
 }

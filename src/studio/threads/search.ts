@@ -25,8 +25,8 @@ export function readThreadQuery(fields: Fields): ThreadQuery {
 		// An empty list is how some clients say that they have none in mind.
 		ids: ids === undefined || ids.length === 0 ? undefined : new Set(ids),
 		status: fields.choice("status", STATUSES),
-		metadata: fields.record("metadata"),
-		values: fields.record("values"),
+		metadata: fields.filter("metadata"),
+		values: fields.filter("values"),
 	};
 }
 
