@@ -1,4 +1,12 @@
-import { startServer, type TestServer } from "./support/server.ts";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { measure } from "../../src/studio/http/measure.ts";
+import { postgres } from "./support/backends.ts";
+import { makeGate } from "./support/gate.ts";
+import { clientFor, startServer, type TestServer } from "./support/server.ts";
+
+setFlagsFromString("--expose_gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** JSON as text: what is very deep can't be made by `JSON.stringify`. */
 async function post(server: TestServer, path: string, text: string): Promise<[number, string]> {
@@ -75,5 +83,110 @@ describe("A request", () => {
 		const [cancel] = await post(server, "/runs/cancel", JSON.stringify({ run_ids: names(1001) }));
 		expect([batch, cancel]).toEqual([400, 400]);
 		expect(await server.client.threads.count()).toBe(1);
+	});
+});
+
+describe("Runs that have not ended", () => {
+	const text = "x".repeat(50_000);
+	const authorize = (request: Request) => {
+		const caller = request.headers.get("x-caller") ?? "nobody";
+		let n = 0;
+		return {
+			caller,
+			mayAccess: (threadId: string) => threadId.startsWith(caller),
+			newThreadId: () => `${caller} ${n++} ${Math.random()}`,
+		};
+	};
+	/** Room for four requests. */
+	const limits = { activeRunBytes: 500_000 };
+
+	/** Asks for so many runs at the same time, and tells how many were taken. */
+	async function start(server: TestServer, caller: string, count: number, path: string, more: object) {
+		const run = { assistant_id: "work", if_not_exists: "create", multitask_strategy: "enqueue", ...more };
+		const statuses = await Promise.all(
+			Array.from({ length: count }, async () => {
+				const headers = { "x-caller": caller };
+				const response = await server.fetch(path, { headers, json: run });
+				if (response.status === 429) expect(await response.text()).toMatch(/memory|waiting/);
+				return response.status;
+			}),
+		);
+		expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
+		return statuses.filter((status) => status === 200).length;
+	}
+
+	it.each([
+		["wait for their turn", "/threads/alice/runs", {}],
+		["wait for their time", "/threads/alice/runs", { after_seconds: 60 }],
+		["belong to no thread", "/runs", {}],
+		["keep a thread of their own", "/runs", { on_completion: "keep" }],
+	])("hold only so much for each caller, if they %s", async (_, path, more) => {
+		const server = await startServer(undefined, { authorize, limits });
+		const gate = makeGate();
+		const input = { name: "w", until: gate.path, fail: text };
+		const taken = await start(server, "alice", 12, path, { input, ...more });
+		expect(taken).toBe(4);
+		expect(await start(server, "alice", 1, path, { input, ...more })).toBe(0);
+		expect(await start(server, "bob", 1, path.replace("alice", "bob"), { input, ...more })).toBe(1);
+		// Small ones still find room.
+		expect(await start(server, "alice", 1, path, { input: { name: "w" } })).toBe(1);
+	});
+
+	it("make room when they end, however they do, and when they are refused", async () => {
+		const server = await startServer(undefined, { authorize, limits });
+		const client = clientFor(server.url, { "x-caller": "alice" });
+		const path = "/threads/alice/runs";
+		for (let n = 0; n < 3; n++) {
+			const gate = makeGate();
+			const input = { name: text, until: gate.path };
+			const none = await server.fetch("/threads/alice-none/runs", {
+				headers: { "x-caller": "alice" },
+				json: { assistant_id: "work", input },
+			});
+			expect(none.status).toBe(404);
+			expect(await start(server, "alice", 12, path, { input })).toBe(4);
+			const runs = (await client.runs.list("alice")).filter(({ status }) => ["pending", "running"].includes(status));
+			await client.runs.cancel("alice", runs[0]!.run_id, true, n === 0 ? "rollback" : "interrupt");
+			gate.open();
+			for (const run of runs) await client.runs.join("alice", run.run_id).catch(() => {});
+		}
+	});
+
+	it("count as soon as they are asked for, so that many at once are not more than many", async () => {
+		const server = await startServer(postgres, { authorize, limits: { concurrentRuns: 1, waitingRuns: 3 } });
+		const input = { name: "w", until: makeGate().path };
+		expect(await start(server, "alice", 1, "/threads/alice/runs", { input })).toBe(1);
+		expect(await start(server, "alice", 20, "/threads/alice/runs", { input })).toBe(3);
+	});
+
+	it("are let in alone, however large one is", async () => {
+		const server = await startServer(undefined, { limits: { activeRunBytes: 1000 } });
+		const { thread_id } = await server.client.threads.create();
+		expect(await server.client.runs.wait(thread_id, "work", { input: { name: text } })).toMatchObject({ name: text });
+	});
+});
+
+describe("The size of JSON", () => {
+	const list = (count: number, make: (n: number) => string) => `[${Array.from({ length: count }, (_, n) => make(n))}]`;
+	const shapes: Record<string, string> = {
+		"empty arrays": list(100_000, () => "[]"),
+		"empty objects": list(100_000, () => "{}"),
+		"arrays in arrays": list(50_000, () => "[[[1]]]"),
+		"objects with keys of their own": list(50_000, (n) => `{"${n}k":0}`),
+		"one object with many keys": `{${Array.from({ length: 100_000 }, (_, n) => `"k${n}":0`)}}`,
+		"objects with the same keys": list(50_000, (n) => `{"id":${n},"name":"n${n}"}`),
+		numbers: list(200_000, (n) => String(n / 7)),
+		text: JSON.stringify("é€".repeat(500_000)),
+	};
+
+	it.each(Object.entries(shapes))("is at least about what it takes in memory: %s", (_, text) => {
+		collectGarbage();
+		const before = process.memoryUsage().heapUsed;
+		const json = JSON.parse(text);
+		collectGarbage();
+		const taken = process.memoryUsage().heapUsed - before;
+		const { bytes } = measure(json);
+		expect(taken).toBeLessThan(1.2 * bytes);
+		expect(bytes).toBeLessThan(8 * Math.max(taken, text.length));
 	});
 });

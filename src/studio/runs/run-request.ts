@@ -2,6 +2,7 @@ import type { Command } from "@langchain/langgraph";
 import { readCommand } from "../graphs/command.ts";
 import { Fields, isRecord, type Json, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import { measure } from "../http/measure.ts";
 import { readCheckpoint } from "../states/read-checkpoint.ts";
 
 const STREAM_MODES = [
@@ -52,6 +53,8 @@ export interface RunRequest {
 	readonly durability: "sync" | "async" | "exit" | undefined;
 	/** What the API tells of it later. */
 	readonly kwargs: Json;
+	/** About how much memory all this takes. */
+	readonly bytes: number;
 }
 
 export function readRunRequest(body: unknown, headers: Headers): RunRequest {
@@ -96,6 +99,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 			subgraphs: withSubgraphs,
 			resumable: isResumable,
 		},
+		bytes: measure(body).bytes,
 	};
 }
 

@@ -13,6 +13,11 @@ export interface Limits {
 	delayedRuns?: number;
 	/** The longest `after_seconds`. Default one day. */
 	delaySeconds?: number;
+	/**
+	 * How much memory the requests of a caller's runs may take that have not ended, in bytes: up to 25 times as much as their
+	 * JSON. Further runs are refused with status 429; one that alone takes more is let in alone. Default 256 MiB.
+	 */
+	activeRunBytes?: number;
 	/** How much is held of runs that have ended, for a minute at most, in bytes. The oldest go first. Default 64 MiB. */
 	endedRunBytes?: number;
 	/** How long a run may take, in seconds: 24 days at most. Default one hour. */
@@ -25,6 +30,7 @@ const DEFAULTS: Required<Limits> = {
 	waitingRuns: 1000,
 	delayedRuns: 100,
 	delaySeconds: 86_400,
+	activeRunBytes: 256 * 1024 * 1024,
 	endedRunBytes: 64 * 1024 * 1024,
 	runSeconds: 3600,
 };
