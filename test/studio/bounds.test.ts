@@ -1,7 +1,9 @@
+import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { measure } from "../../src/studio/http/measure.ts";
-import { postgres } from "./support/backends.ts";
+import { States } from "../../src/studio/states/states.ts";
+import { backends, postgres } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
 import { clientFor, startServer, type TestServer } from "./support/server.ts";
 
@@ -163,6 +165,49 @@ describe("Runs that have not ended", () => {
 		const server = await startServer(undefined, { limits: { activeRunBytes: 1000 } });
 		const { thread_id } = await server.client.threads.create();
 		expect(await server.client.runs.wait(thread_id, "work", { input: { name: text } })).toMatchObject({ name: text });
+	});
+});
+
+describe.each(backends)("States that a client brings, on a $name,", (backend) => {
+	const body = (threadId: string, count: number) => ({
+		thread_id: threadId,
+		metadata: { graph_id: "work" },
+		supersteps: Array(count).fill({ updates: [{ values: { log: ["x"] }, as_node: "first" }] }),
+	});
+
+	it("are replayed for as long as the client waits, while others have their turn", async () => {
+		const server = await startServer(backend);
+		const update = vi.spyOn(States.prototype, "bulkUpdate");
+		const leave = new AbortController();
+		const response = server.fetch("/threads", { json: body("t", 1000), signal: leave.signal });
+		while ((await server.saver.getThread("t")) === undefined) await setTimeout(1);
+		expect((await server.fetch("/ok")).status).toBe(200);
+		expect((await server.saver.getThread("t"))?.checkpoints).toBeLessThan(500);
+		leave.abort();
+		await expect(response).rejects.toThrow("abort");
+		await expect(update.mock.results[0]?.value).rejects.toThrow("gone");
+		while ((await server.saver.getThread("t")) !== undefined) await setTimeout(1);
+		const again = await server.fetch("/threads", { json: body("t", 2) });
+		expect(await again.json()).toMatchObject({ values: { log: ["x", "x"] } });
+		update.mockRestore();
+	});
+
+	it("make no thread if one of them is refused", async () => {
+		const server = await startServer(backend);
+		const wrong = body("t", 3);
+		wrong.supersteps[2] = { updates: [{ values: {}, as_node: "nobody" }] };
+		expect((await server.fetch("/threads", { json: wrong })).status).toBe(422);
+		expect(await server.saver.getThread("t")).toBeUndefined();
+		expect((await server.saver.stats()).checkpoints).toBe(0);
+	});
+
+	it("count as a run of the caller", async () => {
+		const server = await startServer(backend, { limits: { waitingRuns: 2 } });
+		const statuses = await Promise.all(
+			["a", "b", "c", "d"].map(async (id) => (await server.fetch("/threads", { json: body(id, 200) })).status),
+		);
+		expect(statuses.sort()).toEqual([200, 200, 429, 429]);
+		expect((await server.fetch("/threads", { json: body("e", 1) })).status).toBe(200);
 	});
 });
 

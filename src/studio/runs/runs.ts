@@ -115,6 +115,17 @@ export class Runs {
 		});
 	}
 
+	/** Does something that counts as a run of its caller until it is done. */
+	async countAsRun<T>({ caller }: Access, bytes: number, work: () => Promise<T>): Promise<T> {
+		const admission = { caller, isDelayed: false, bytes };
+		this.#room.enter(admission);
+		try {
+			return await work();
+		} finally {
+			this.#room.leave(admission);
+		}
+	}
+
 	/** Stops all runs there are, and takes no more. */
 	async close(): Promise<void> {
 		this.#isClosed = true;

@@ -1,4 +1,5 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { nextTurn } from "../../engine/pause.ts";
 import { CheckpointError } from "../../errors.ts";
 import type { Graph, Superstep } from "../graphs/graph.ts";
 import type { Graphs } from "../graphs/graphs.ts";
@@ -68,10 +69,17 @@ export class States {
 		return nameOf(await refuseMistakes(() => graph.updateState(config, values, asNode)));
 	}
 
-	/** Replays updates onto a thread. */
-	async bulkUpdate(thread: FoundThread, supersteps: Superstep[]): Promise<void> {
+	/** Replays updates onto a thread, as long as somebody waits for it. */
+	async bulkUpdate(thread: FoundThread, supersteps: Superstep[], signal: AbortSignal): Promise<void> {
 		const { graph } = await this.#graphFor(thread);
-		await refuseMistakes(() => graph.bulkUpdateState(configFor(thread, { checkpoint_ns: "" }), supersteps));
+		let config = configFor(thread, { checkpoint_ns: "" });
+		for (const superstep of supersteps) {
+			// A storage may answer without ever waiting: then nobody else has a turn, and nobody learns that the client has gone.
+			await nextTurn();
+			if (signal.aborted) throw new HttpError(499, "The client has gone.");
+			const last = config;
+			config = await refuseMistakes(() => graph.bulkUpdateState(last, [superstep]));
+		}
 	}
 
 	async #graphFor(thread: FoundThread): Promise<{ graph: Graph; graphId: string }> {
