@@ -1,10 +1,19 @@
 import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { InMemoryStore } from "@langchain/langgraph";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import { Client } from "@langchain/langgraph-sdk";
+import { SqliteSaver } from "../../src/sqlite.ts";
+import { copyGraph } from "../../src/studio/graphs/graph.ts";
 import { measure } from "../../src/studio/http/measure.ts";
 import { States } from "../../src/studio/states/states.ts";
+import { writeRunRecord } from "../../src/studio/threads/records.ts";
+import { inTemporaryFolder } from "../support/run-node.ts";
+import { work } from "./project/graphs.ts";
 import { backends, postgres } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
+import { serveFile } from "./support/serve-file-process.ts";
 import { clientFor, startServer, type TestServer } from "./support/server.ts";
 
 setFlagsFromString("--expose_gc");
@@ -86,6 +95,131 @@ describe("A request", () => {
 		expect([batch, cancel]).toEqual([400, 400]);
 		expect(await server.client.threads.count()).toBe(1);
 	});
+});
+
+describe("A list", () => {
+	const thread = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+	const checkpoint = (n: number) => ({ ...emptyCheckpoint(), id: uuid6(n) });
+	const metadata = { source: "loop", step: 0, parents: {} } as const;
+	const record = { assistant_id: "a", metadata: {}, kwargs: {}, multitask_strategy: "reject", created_at: "" };
+
+	it.each(["1001", "1000000", "9007199254740991"])(
+		"has a thousand items at most, also if asked for %s",
+		async (limit) => {
+			const store = new InMemoryStore();
+			const { saver, fetch } = await startServer(undefined, { store });
+			for (let n = 0; n < 1002; n++) {
+				await saver.put(thread, checkpoint(n), metadata, {});
+				await saver.put({ configurable: { thread_id: `t${n}`, checkpoint_ns: "" } }, checkpoint(n), metadata, {});
+				await writeRunRecord(saver, "t", { ...record, run_id: uuid6(n) });
+				await store.put(["space", `s${n}`], "key", { n });
+			}
+			const count = async (path: string, json?: object) => {
+				const list = await (await fetch(path, json && { json })).json();
+				return (list.items ?? list.namespaces ?? list).length;
+			};
+			const page = { limit: Number(limit) };
+			expect(await count(`/threads/t/history?limit=${limit}`)).toBe(1000);
+			expect(await count("/threads/t/history", page)).toBe(1000);
+			expect(await count(`/threads/t/runs?limit=${limit}`)).toBe(1000);
+			expect(await count("/threads/search", page)).toBe(1000);
+			expect(await count("/store/items/search", page)).toBe(1000);
+			expect(await count("/store/namespaces", page)).toBe(1000);
+			expect(await count("/assistants/search", page)).toBe(4);
+			const rest = await fetch("/threads/search", { json: { ...page, offset: 1000 } });
+			expect(await rest.json()).toHaveLength(3);
+		},
+	);
+
+	it("is refused if it is too large, and the client says so at once", async () => {
+		const store = new InMemoryStore();
+		const server = await startServer(undefined, { store, limits: { answerBytes: 200_000 } });
+		const text = "x".repeat(30_000);
+		for (let n = 0; n < 8; n++) {
+			await server.client.runs.wait("t", "work", { input: { name: "w" }, context: { text }, ifNotExists: "create" });
+			await server.client.threads.updateState("t", { values: { name: text }, asNode: "third" });
+			await server.client.threads.create({ threadId: String(n), metadata: { text } });
+			await store.put(["space"], String(n), { text });
+			await store.put([text, String(n)], "key", {});
+		}
+		const client = new Client({ apiUrl: server.url, apiKey: null });
+		const requests: Record<string, (limit: number) => Promise<unknown>> = {
+			history: (limit) => client.threads.getHistory("t", { limit }),
+			filtered: (limit) => client.threads.getHistory("t", { limit, metadata: { graph_id: "work" } }),
+			get: async (limit) => {
+				const response = await server.fetch(`/threads/t/history?limit=${limit}`);
+				if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
+				return response.json();
+			},
+			runs: (limit) => client.runs.list("t", { limit }),
+			threads: (limit) => client.threads.search({ limit }),
+			items: async (limit) => (await client.store.searchItems(["space"], { limit })).items,
+			namespaces: async (limit) => (await client.store.listNamespaces({ limit })).namespaces,
+		};
+		for (const [name, request] of Object.entries(requests)) {
+			const began = Date.now();
+			await expect(request(20), name).rejects.toThrow(/HTTP 422: The answer is larger than 200000 bytes.*limit/s);
+			expect(Date.now() - began, name).toBeLessThan(1000);
+			expect(await request(3), name).toHaveLength(3);
+		}
+		expect(await client.threads.search({ select: ["thread_id"] })).toHaveLength(9);
+		expect((await server.fetch("/ok")).status).toBe(200);
+	});
+
+	it("lets others have their turn while it is made", async () => {
+		const { saver, handler } = await startServer();
+		for (let n = 0; n < 320; n++) {
+			await saver.put(thread, checkpoint(n), metadata, {});
+			await saver.put({ configurable: { thread_id: `t${n}`, checkpoint_ns: "" } }, checkpoint(n), metadata, {});
+		}
+		for (const path of ["/threads/t/history", "/threads/search", "/threads/count"]) {
+			let turns = 0;
+			let isOver = false;
+			const take = () => {
+				turns++;
+				if (!isOver) setImmediate(take);
+			};
+			setImmediate(take);
+			const body = JSON.stringify({ limit: 1000, metadata: { nothing: "has this" } });
+			const response = await handler(new Request(`http://127.0.0.1${path}`, { method: "POST", body }));
+			isOver = true;
+			expect([path, response.status]).toEqual([path, 200]);
+			expect(turns, path).toBeGreaterThan(15);
+		}
+	});
+
+	it("of hundreds of megabytes takes a server of little memory not down", async () => {
+		await inTemporaryFolder(async (folder) => {
+			const file = `${folder}/checkpoints.db`;
+			const saver = new SqliteSaver(file);
+			const graph = copyGraph(work, saver, undefined);
+			const large = (n: number) => ({ name: `${n} ${"x".repeat(4_000_000)}` });
+			const config = (thread_id: string) => ({ configurable: { thread_id } });
+			for (let n = 0; n < 50; n++) await graph.updateState(config(`large ${n}`), large(n), "third");
+			await graph.updateState(config("long"), large(0), "third");
+			for (let n = 0; n < 80; n++) await graph.updateState(config("long"), { log: [] }, "third");
+			await saver.close();
+			const { url, kill } = await serveFile(file, ["--max-old-space-size=190"]);
+			const answer = async (path: string, json?: object) => {
+				const body = json && { method: "POST", body: JSON.stringify(json) };
+				const response = await fetch(url + path, body);
+				await response.arrayBuffer();
+				return response.status;
+			};
+			try {
+				expect(await answer("/threads/long/history?limit=1000000")).toBe(422);
+				expect(await answer("/threads/long/history", { limit: 1000, metadata: { graph_id: "work" } })).toBe(422);
+				expect(await answer("/threads/long/history", { limit: 1000, metadata: { graph_id: "none" } })).toBe(200);
+				expect(await answer("/threads/search", { limit: 1000 })).toBe(422);
+				expect(await answer("/threads/search", { limit: 1000, values: { log: [] }, sort_by: "status" })).toBe(422);
+				expect(await answer("/threads/search", { values: { name: "none" }, sort_by: "state_updated_at" })).toBe(200);
+				expect(await answer("/threads/count", { values: { log: [] }, status: "idle" })).toBe(200);
+				expect(await answer("/threads/search", { limit: 1000, select: ["thread_id", "status"] })).toBe(200);
+			} finally {
+				await kill();
+			}
+		});
+	}, 120_000);
 });
 
 describe("Runs that have not ended", () => {

@@ -25,10 +25,9 @@ async function listNamespaces(call: Call): Promise<Response> {
 		...(prefix !== undefined && { prefix: checkNamespace(prefix) }),
 		...(suffix !== undefined && { suffix: checkNamespace(suffix) }),
 		...(maxDepth !== undefined && { maxDepth }),
-		limit: fields.integer("limit", 0, 1000) ?? 100,
-		offset: readPage(fields).offset,
+		...readPage(fields, 100),
 	});
-	return json({ namespaces });
+	return sendList(call, "namespaces", namespaces);
 }
 
 async function searchItems(call: Call): Promise<Response> {
@@ -42,7 +41,13 @@ async function searchItems(call: Call): Promise<Response> {
 		...(query !== undefined && { query }),
 		...readPage(fields),
 	});
-	return json({ items: items.map(serializeItem) });
+	return sendList(call, "items", items.map(serializeItem));
+}
+
+function sendList(call: Call, name: string, items: readonly unknown[]): Response {
+	const list = call.newList();
+	for (const item of items) list.push(item);
+	return list.respond({}, name);
 }
 
 async function showItem(call: Call): Promise<Response> {

@@ -5,6 +5,8 @@ import { checkOptions } from "../../saver/options.ts";
 export interface Limits {
 	/** The largest request body, in bytes. Default 10 MiB. */
 	bodyBytes?: number;
+	/** The largest answer that is a list, in bytes; what would be larger is refused with status 422. Default 64 MiB. */
+	answerBytes?: number;
 	/** How many runs of a caller work at a time; further ones wait. Default 100. */
 	concurrentRuns?: number;
 	/** How many runs of a caller may wait for their turn; further ones are refused with status 429. Default 1,000. */
@@ -26,6 +28,7 @@ export interface Limits {
 
 const DEFAULTS: Required<Limits> = {
 	bodyBytes: 10 * 1024 * 1024,
+	answerBytes: 64 * 1024 * 1024,
 	concurrentRuns: 100,
 	waitingRuns: 1000,
 	delayedRuns: 100,

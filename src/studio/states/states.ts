@@ -40,10 +40,9 @@ export class States {
 	}
 
 	/** The states of a thread or of one of its subgraphs, the newest first. */
-	async history(thread: FoundThread, checkpoint: Json, query: HistoryQuery): Promise<Json[]> {
+	async *history(thread: FoundThread, checkpoint: Json, query: HistoryQuery): AsyncGenerator<Json> {
 		const { limit, before, metadata: { source, step, ...others } = {} } = query;
-		const states: Json[] = [];
-		if (thread.info.head === undefined || limit === 0) return states;
+		if (thread.info.head === undefined || limit === 0) return;
 		const { graph, graphId } = await this.#graphFor(thread);
 		const origins = new StateOrigins(thread, graphId);
 		const isFiltered = Object.keys(others).length > 0;
@@ -53,13 +52,15 @@ export class States {
 			filter: { source, step } as Json,
 			...(!isFiltered && { limit }),
 		};
+		let found = 0;
 		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
+			// A storage may answer without ever waiting, and others want their turn.
+			await nextTurn();
 			const metadata = await origins.describe(state);
 			if (isFiltered && !contains(metadata, others)) continue;
-			states.push(await serializeState(state, async () => metadata));
-			if (states.length === limit) break;
+			yield serializeState(state, async () => metadata);
+			if (++found === limit) return;
 		}
-		return states;
 	}
 
 	/** Changes a state, or forks it. Answers the config of the checkpoint that this made. */
