@@ -9,6 +9,8 @@ import { explain, Refusal } from "./unserializable.ts";
 
 const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
 
+const keysOfTypedArray: (this: unknown) => unknown = Object.getPrototypeOf(Uint8Array.prototype).keys;
+
 /** msgpackr's reader takes a byte order mark at the beginning of a long string away. */
 const BYTE_ORDER_MARK = 0xfeff;
 
@@ -129,7 +131,8 @@ export class Encoder {
 		let walked: unknown;
 		if (isPlain(prototype) && !hasToJson(value)) walked = this.#walkProperties(value as Fields, false);
 		else if (prototype === Array.prototype) walked = this.#walkArray(value as unknown[]);
-		else if (prototype === Uint8Array.prototype && !this.#classes.has(value)) walked = value;
+		else if (prototype === Uint8Array.prototype && !this.#classes.has(value))
+			walked = this.#bytesOf(value as Uint8Array);
 		else if (Array.isArray(value) && !this.#isStrict && !this.#classes.has(value)) walked = this.#walkArray(value);
 		else walked = this.#walkInstance(value, number);
 		this.#depth--;
@@ -238,12 +241,26 @@ export class Encoder {
 	}
 
 	#walkBinary(value: ArrayBufferView | ArrayBuffer): unknown {
-		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, [new Uint8Array(value)]);
-		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+		const bytes = this.#bytesOf(value);
+		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, [bytes]);
 		if (typeof Buffer !== "undefined" && Buffer.isBuffer(value)) return this.#tag(TAG.nodeBuffer, [bytes]);
 		// Not the value itself: an array of bytes may be of another realm, or of a class that extends ours.
 		if (nameOf(value) === "Uint8Array") return bytes;
 		return this.#tag(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value)), bytes]);
+	}
+
+	/** The bytes of a buffer or of a view; none if their memory was transferred to somebody else, or shrank away. */
+	#bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
+		try {
+			if (value instanceof ArrayBuffer) return new Uint8Array(value);
+			// Looks at the memory: a length may be that of before, since V8 forgets to check it in optimized code.
+			if (nameOf(value) !== "DataView") keysOfTypedArray.call(value);
+			if (Object.getPrototypeOf(value) === Uint8Array.prototype) return value as Uint8Array;
+			return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+		} catch {
+			if (this.#isStrict) throw new Refusal(value, "the memory of a buffer or a view is gone, transferred or resized");
+			return new Uint8Array(0);
+		}
 	}
 
 	/** Properties that can be seen follow as entries; what every error hides has a place of its own. */

@@ -6,6 +6,8 @@ import { endsIn } from "./messagepack.ts";
 
 /** A shorter list is quicker to encode than to compare. */
 const SHORTEST = 16;
+/** A longer list has small elements: to note a million of them takes longer than to encode them three times. */
+const LONGEST = 100_000;
 /** Longer lists that were read are noted only once they are encoded: most are read for their own sake, and should not wait. */
 const MOST_READ = 512;
 /** Objects, keys and values that are noted of one list, some 8 MB. Elements beyond are encoded each time. */
@@ -123,9 +125,10 @@ export class ListMemos {
 	}
 }
 
-/** A list that is found by its first element. */
+/** A list that is worth to be remembered, and can be found by its first element. */
 function isLong(list: unknown): list is readonly unknown[] {
-	if (!Array.isArray(list) || list.length < SHORTEST || Object.getPrototypeOf(list) !== Array.prototype) return false;
+	if (!Array.isArray(list) || list.length < SHORTEST || list.length > LONGEST) return false;
+	if (Object.getPrototypeOf(list) !== Array.prototype) return false;
 	return typeof list[0] === "object" && list[0] !== null;
 }
 

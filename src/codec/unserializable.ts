@@ -18,12 +18,17 @@ export class UnserializableError extends CheckpointError {
 export class Refusal extends Error {
 	readonly value: unknown;
 
-	constructor(value: unknown) {
-		const kind =
-			typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
-		super(`${kind} would not come back as it was; register its class in \`classes\`, or turn \`strict\` off`);
+	constructor(
+		value: unknown,
+		reason = `${kindOf(value)} would not come back as it was; register its class in \`classes\``,
+	) {
+		super(`${reason}, or turn \`strict\` off`);
 		this.value = value;
 	}
+}
+
+function kindOf(value: unknown): string {
+	return typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
 }
 
 /** The error that a value is refused with, by the one that was thrown while it was encoded. */

@@ -379,7 +379,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/**
 	 * Removes what can't be read, so that all the rest can: a checkpoint of which anything is lost, and a write. Threads
-	 * without damage stay as they are. A database file that is damaged itself is written anew from all that is sound in it,
+	 * without damage stay as they are. If no checkpoint at all can be read it is refused: then the options are more likely
+	 * wrong than the data. A database file that is damaged itself is written anew from all that is sound in it,
 	 * for which no other process may have it open; the damaged one is kept beside it.
 	 */
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {

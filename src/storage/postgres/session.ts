@@ -143,7 +143,15 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 }
 
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
-const RAW = { getTypeParser: () => (text: string) => text };
+const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : keepText) };
+
+function keepText(text: string): string {
+	return text;
+}
+
+function refuseBinary(): never {
+	throw new CheckpointError("INVALID_OPTION", "The pool of pg has `binary: true`: give the saver one of its own.");
+}
 
 /**
  * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if

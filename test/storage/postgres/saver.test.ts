@@ -35,6 +35,12 @@ async function runGraphs(checkpointer: PostgresSaver): Promise<void> {
 	expect((await checkpointer.listThreads()).threads).toHaveLength(4);
 }
 
+async function readAll(saver: PostgresSaver): Promise<unknown[]> {
+	const tuples: unknown[] = [];
+	for await (const tuple of saver.list({ configurable: {} })) tuples.push(tuple);
+	return tuples;
+}
+
 describe("PostgresSaver", () => {
 	it.each([
 		["finds out by itself that statements can't be prepared", {}],
@@ -62,6 +68,75 @@ describe("PostgresSaver", () => {
 			await saver.close();
 		});
 		await server.stop();
+	});
+
+	it.each([
+		["a URL", async (url: string) => ({ database: url, end: async () => {} })],
+		[
+			"a role",
+			async (url: string) => {
+				const { pool, schema: role } = await newSchema();
+				await pool.query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD 'p'`);
+				await pool.query(`ALTER ROLE ${role} SET bytea_output = 'escape'`);
+				const plain = url.replace(/\?.*/, "").replace(/\/\/[^@]*@/, `//${role}:p@`);
+				return { database: plain, end: async () => void (await pool.query(`DROP ROLE ${role}`)) };
+			},
+		],
+		[
+			"a server behind a pooler",
+			async (url: string) => {
+				const pooler = await PostgresPooler.start(url, 2);
+				return { database: pooler.url.replace(/\?.*/, ""), end: () => pooler.stop() };
+			},
+		],
+	])("reads the same, however the server writes bytes: bytea_output = 'escape' of %s", async (_, setup) => {
+		const { pool, schema, leave } = await emptySchema();
+		const usual = new PostgresSaver(pool, { schema });
+		await runGraphs(usual);
+		const before = await readAll(usual);
+		const { database, end } = await setup(`${await postgresUrl()}?options=-c%20bytea_output%3Descape`);
+		const saver = PostgresSaver.fromConnString(database, { schema });
+		expect(await readAll(saver)).toEqual(before);
+		expect(await saver.repair()).toEqual({ damage: [], removed: [] });
+		await saver.clear();
+		await runGraphs(saver);
+		expect((await usual.verify()).damage).toEqual([]);
+		await saver.close();
+		await end();
+		await leave();
+	});
+
+	it.each(["array_nulls=off, new", "array_nulls=off, set up before"])(
+		"refuses a server that would take NULL for text: %s",
+		async (name) => {
+			const { pool, schema, leave } = name.endsWith("new")
+				? { ...(await newSchema()), leave() {} }
+				: await emptySchema();
+			const own = new pg.Pool({ connectionString: await postgresUrl(), options: "-c array_nulls=off" });
+			const saver = new PostgresSaver(own, { schema });
+			for (const call of [() => saver.setup(), () => saver.getTuple({ configurable }), () => store(saver)])
+				await expect(call()).rejects.toMatchObject({
+					code: "STORAGE",
+					message: expect.stringContaining("array_nulls"),
+				});
+			await own.end();
+			await runGraphs(new PostgresSaver(pool, { schema }));
+			await leave();
+		},
+	);
+
+	it.each(["new", "set up before"])("refuses a pool that asks for binary values: %s", async (name) => {
+		const { pool, schema, leave } = name === "new" ? { ...(await newSchema()), leave() {} } : await emptySchema();
+		const own = new pg.Pool({ connectionString: await postgresUrl(), ...{ binary: true } });
+		const saver = new PostgresSaver(own, { schema });
+		for (const call of [() => saver.setup(), () => saver.getTuple({ configurable }), () => store(saver)])
+			await expect(call()).rejects.toMatchObject({
+				code: "INVALID_OPTION",
+				message: expect.stringContaining("binary"),
+			});
+		await own.end();
+		await runGraphs(new PostgresSaver(pool, { schema }));
+		await leave();
 	});
 
 	it("needs no more than to read and write its tables, once they are there", async () => {
