@@ -15,14 +15,6 @@ describe("a byte that has changed", () => {
 	});
 	afterAll(() => removeFolder(folder));
 
-	it("in the header of a log loses nothing that was committed", async () => {
-		const fixture = fixtures.find(({ name }) => name === "with-log") as FlipFixture;
-		for (const offset of [1, 9, 17, 26]) {
-			const result = await fixture.try({ end: "-wal", offset, where: "log", xor: 4 });
-			expect(result).toMatchObject({ isReported: true, repaired: new Set(), wrong: [], unrepaired: [] });
-		}
-	});
-
 	it("has no effect on what is read, or is reported, and can be repaired", async () => {
 		for (let n = 0; n < FLIPS; n++) {
 			const random = new Random(2_000_003 + n);

@@ -10,6 +10,7 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
+import { AT_KEY } from "./read.ts";
 
 /** A thread, and the row of one of its checkpoints if there is one. */
 interface Place {
@@ -22,10 +23,8 @@ interface Place {
 }
 
 const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing
-	FROM delta_threads t LEFT JOIN delta_checkpoints c ON c.thread_id = t.thread_id AND ns = ? AND checkpoint_id = ?
-	WHERE t.thread_id = ?`;
-const FIND_ROW = `SELECT pk, head IS NULL AS isMissing FROM delta_checkpoints
-	WHERE thread_id = ? AND ns = ? AND checkpoint_id = ?`;
+	FROM delta_threads t LEFT JOIN (SELECT pk, head FROM delta_checkpoints WHERE ${AT_KEY}) WHERE t.thread_id = :threadId`;
+const FIND_ROW = `SELECT pk, head IS NULL AS isMissing FROM delta_checkpoints WHERE ${AT_KEY}`;
 const GET_HEAD = `SELECT thread_id AS threadId, ns, checkpoint_id AS id, parent_id AS parentId FROM delta_checkpoints
 	WHERE thread_id = ? AND ns = ? AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 
@@ -56,7 +55,7 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
 	const key = checkpoint ?? writes[0];
-	const found = session.get<Place>(GET_PLACE, key?.ns, key?.id, threadId);
+	const found = session.get<Place>(GET_PLACE, { threadId, ns: key?.ns, id: key?.id });
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 	if (found === undefined) addThread(session, threadId, fresh, fresh, now);
 	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: 1 };
@@ -105,8 +104,8 @@ export function putCheckpoint(
 }
 
 /** The row of a checkpoint, which may have writes only. */
-export function findRow(session: SqliteSession, { threadId, ns, id }: CheckpointKey) {
-	return session.get<Required<Pick<Place, "pk" | "isMissing">> & { readonly pk: number }>(FIND_ROW, threadId, ns, id);
+export function findRow(session: SqliteSession, key: CheckpointKey) {
+	return session.get<{ readonly pk: number; readonly isMissing: number }>(FIND_ROW, key);
 }
 
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
