@@ -20,8 +20,8 @@ import { repair } from "../engine/maintenance/repair.ts";
 import { getThread, listThreads, readStats } from "../engine/maintenance/threads.ts";
 import { type Progress, verify } from "../engine/maintenance/verify.ts";
 import { nextTurn, type Pause } from "../engine/pause.ts";
-import { put } from "../engine/put.ts";
-import { putWrites } from "../engine/put-writes.ts";
+import { type PutInput, put } from "../engine/put.ts";
+import { type PutWritesInput, putWrites } from "../engine/put-writes.ts";
 import { list, listRows, readOne, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -30,12 +30,13 @@ import { ChosenPasts, type Past } from "./chosen-pasts.ts";
 import {
 	mustReadThreadId,
 	readAddress,
+	readArguments,
 	readCheckpointId,
 	readRunId,
 	readWritableAddress,
 	writeConfig,
 } from "./config.ts";
-import { matchesFilter } from "./filter.ts";
+import { matchesFilter, readFilter } from "./filter.ts";
 import { checkOptions, checkSignal, readCacheBytes, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
 	CheckpointInfo,
@@ -118,7 +119,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	}
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-		const { threadId, ns = "", id } = readAddress(config);
+		const { threadId, ns = "", id } = readArguments("getTuple", () => readAddress(config));
 		if (threadId === undefined) return undefined;
 		const past = { threadId, ns, id };
 		const newest = id === undefined ? undefined : await this._findNewest(past);
@@ -130,11 +131,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
 		this._checkOpen();
-		const { threadId, ns, id } = readAddress(config);
-		const before = readAddress(options.before).id;
-		const limit = readLimit(options.limit);
+		const { threadId, ns, id, before, limit, filter } = readArguments("list", () => ({
+			...readAddress(config),
+			before: readAddress(options.before).id,
+			limit: readLimit(options.limit),
+			filter: readFilter(options.filter),
+		}));
 		if (limit <= 0) return;
-		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
 		const start =
 			before === undefined || threadId === undefined ? undefined : { threadId, ns: ns ?? "", id: undefined };
@@ -182,6 +185,17 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		metadata: CheckpointMetadata,
 		newVersions?: ChannelVersions | null,
 	): Promise<RunnableConfig> {
+		const input = readArguments("put", () => this._readPut(config, checkpoint, metadata, newVersions ?? undefined));
+		await this.run(() => put(this._engine, input));
+		return writeConfig(input.key);
+	}
+
+	private _readPut(
+		config: RunnableConfig,
+		checkpoint: Checkpoint,
+		metadata: CheckpointMetadata,
+		newVersions: ChannelVersions | undefined,
+	): PutInput {
 		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
 		const id = readCheckpointId(checkpoint?.id || undefined);
 		if (id === undefined)
@@ -191,10 +205,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const actor = this._actorOf(config, metadata);
 		const copyOf = this._tuples.get(config);
 		const onlyOnHead = this._chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
-		const versions = newVersions ?? undefined;
-		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
-		await this.run(() => put(this._engine, input));
-		return writeConfig(key);
+		return { key, parentId, runId, checkpoint, metadata, newVersions, actor, copyOf, onlyOnHead };
 	}
 
 	/** @param taskPath where the task stands in its superstep: LangGraph 1.5 and later pass it, older ones do not */
@@ -204,22 +215,30 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		taskId: string,
 		taskPath?: string,
 	): Promise<void> {
+		const input = readArguments("putWrites", () => this._readWrites(config, writes, taskId, taskPath));
+		await this.run(() => putWrites(this._engine, input));
+	}
+
+	private _readWrites(
+		config: RunnableConfig,
+		writes: PendingWrite[],
+		taskId: string,
+		taskPath: string | undefined,
+	): PutWritesInput {
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
 			throw new CheckpointError(
 				"INVALID_CONFIG",
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
-		const actor = this._actors.numberOf(config);
-		const input = {
+		return {
 			key: { threadId, ns, id },
 			runId: readRunId(config),
-			actor,
+			actor: this._actors.numberOf(config),
 			taskId: String(taskId),
 			taskPath: taskPath === undefined ? undefined : String(taskPath),
-			writes,
+			writes: writes.map(([channel, value]) => [channel, value]),
 		};
-		await this.run(() => putWrites(this._engine, input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
@@ -232,7 +251,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		config: RunnableConfig;
 		channels: string[];
 	}): Promise<Record<string, DeltaChannelHistory>> {
-		const { threadId, ns = "", id } = readAddress(options.config);
+		const { threadId, ns = "", id } = readArguments("getDeltaChannelHistory", () => readAddress(options.config));
 		return this.run(() => readHistory(this._engine, { threadId, ns, id }, options.channels));
 	}
 
@@ -341,10 +360,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	): AsyncGenerator<CheckpointInfo> {
 		this._checkOpen();
 		checkOptions("listCheckpoints", options, ["before", "limit"]);
-		const before = readAddress(options.before).id;
-		const limit = readLimit(options.limit);
-		if (limit <= 0) return;
-		for await (const row of listRows(this._engine, { ...readAddress(config), before, limit }))
+		const query = readArguments("listCheckpoints", () => ({
+			...readAddress(config),
+			before: readAddress(options.before).id,
+			limit: readLimit(options.limit),
+		}));
+		if (query.limit <= 0) return;
+		for await (const row of listRows(this._engine, query))
 			yield {
 				threadId: row.threadId,
 				checkpointNs: row.ns,

@@ -15,10 +15,11 @@ export interface Statement {
 /** Values of a statement's parameters, by name. A missing one is NULL, others than the statement's are ignored. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Turns `$thread` and the like into the numbers that PostgreSQL wants. */
+/** Turns `$thread` and the like into the numbers that PostgreSQL wants, except in quoted names. */
 export function compile(sql: string): Statement {
 	const parameters: string[] = [];
-	const text = sql.replaceAll(/\$([a-z]\w*)/gi, (_, parameter: string) => {
+	const text = sql.replaceAll(/"[^"]*"|\$([a-z]\w*)/gi, (name, parameter: string | undefined) => {
+		if (parameter === undefined) return name;
 		if (!parameters.includes(parameter)) parameters.push(parameter);
 		return `$${parameters.indexOf(parameter) + 1}`;
 	});

@@ -165,17 +165,20 @@ describe("PostgresSaver", () => {
 		expect(() => new PostgresSaver(pool, { schema: "é".repeat(31) })).not.toThrow();
 	});
 
-	it("takes any name for a schema, and keeps several in one database apart", async () => {
-		const { pool, schema } = await newSchema();
-		const strange = `${schema} "É" x.y`;
-		const [one, other] = [new PostgresSaver(pool, { schema }), new PostgresSaver(pool, { schema: strange })];
-		await runGraphs(one);
-		expect(await other.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
-		await runGraphs(other);
-		await one.clear();
-		expect((await other.listThreads()).threads).toHaveLength(4);
-		await pool.query(`DROP SCHEMA ${pg.escapeIdentifier(strange)} CASCADE`);
-	});
+	it.each(['"É" x.y', "$user", "$1", "tenant$thread", '"$ns"$id', "';--", "\ufffd"])(
+		"takes any name for a schema, and keeps several in one database apart: %s",
+		async (name) => {
+			const { pool, schema } = await newSchema();
+			const strange = `${name} ${schema}`;
+			const [one, other] = [new PostgresSaver(pool, { schema }), new PostgresSaver(pool, { schema: strange })];
+			await runGraphs(one);
+			expect(await other.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
+			await runGraphs(other);
+			await one.clear();
+			expect((await other.listThreads()).threads).toHaveLength(4);
+			await pool.query(`DROP SCHEMA ${pg.escapeIdentifier(strange)} CASCADE`);
+		},
+	);
 
 	it("refuses a schema of a newer version, and leaves it alone", async () => {
 		const { pool, schema } = await newSchema();
@@ -203,14 +206,20 @@ describe("PostgresSaver", () => {
 		expect(() => new PostgresSaver(database as never)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
 	});
 
-	it.each([{ schema: "" }, { schema: 1 }, { retryTimeout: -1 }, { retryTimeout: "1" }, { shema: "x" }])(
-		"refuses the options %o",
-		(options) => {
-			expect(() => PostgresSaver.fromConnString("postgres://localhost", options as never)).toThrow(
-				expect.objectContaining({ code: "INVALID_OPTION" }),
-			);
-		},
-	);
+	it.each([
+		{ schema: "" },
+		{ schema: "t\ud800" },
+		{ schema: "\udc00t" },
+		{ schema: "a\0" },
+		{ schema: 1 },
+		{ retryTimeout: -1 },
+		{ retryTimeout: "1" },
+		{ shema: "x" },
+	])("refuses the options %o", (options) => {
+		expect(() => PostgresSaver.fromConnString("postgres://localhost", options as never)).toThrow(
+			expect.objectContaining({ code: "INVALID_OPTION" }),
+		);
+	});
 });
 
 describe("Tables that are partitioned as the documentation says", () => {
