@@ -7,6 +7,7 @@ import { contains } from "../http/contains.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import { describeError } from "../runs/run-end.ts";
+import { readPages } from "../threads/read-pages.ts";
 import { readThreadRecord } from "../threads/records.ts";
 import type { FoundThread, Threads } from "../threads/threads.ts";
 import { emptyState, serializeState } from "./serialize-state.ts";
@@ -46,6 +47,7 @@ export class States {
 		const { graph, graphId } = await this.#graphFor(thread);
 		const origins = new StateOrigins(thread, graphId);
 		const isFiltered = Object.keys(others).length > 0;
+		const config = configFor(thread, { checkpoint_ns: "", ...checkpoint });
 		const options = {
 			...(before !== undefined && { before: { configurable: { checkpoint_id: before } } }),
 			// The saver knows these two. What comes from the run can only be looked at here.
@@ -53,7 +55,7 @@ export class States {
 			...(!isFiltered && { limit }),
 		};
 		let found = 0;
-		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
+		for await (const state of readPages((page) => graph.getStateHistory(config, page), options)) {
 			// A storage may answer without ever waiting, and others want their turn.
 			await nextTurn();
 			const metadata = await origins.describe(state);
