@@ -1,3 +1,4 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
 import type { CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { deltaDraft, deltaWrite, putDeltaChain } from "../../src/contract/delta-fixtures.ts";
 import { checkpointId } from "../../src/contract/scene.ts";
@@ -113,45 +114,49 @@ async function fillAndDelete(thread: Thread, text: (length: number) => string): 
 	await thread.saver.deleteThread(thread.threadId);
 }
 
-/** One question to a saver, and the thread that it is about. */
+/** One question to a saver, the thread that it is about, and what the answer is a list of. */
 export interface Question {
 	readonly name: string;
 	readonly threadId: string | undefined;
-	ask(saver: SqliteSaver): Promise<unknown>;
+	readonly kind: "tuples" | "writes" | "threads";
+	ask(saver: SqliteSaver): Promise<unknown[]>;
 }
 
 /** Everything that can be asked, as LangGraph and people ask it. */
 export async function questionsFor(saver: SqliteSaver, { threads, deltas }: Contents): Promise<Question[]> {
 	const questions: Question[] = [];
-	const add = (threadId: string | undefined, name: string, ask: Question["ask"]) =>
-		questions.push({ name: `${threadId ?? ""} ${name}`, threadId, ask });
+	const add = (threadId: string | undefined, kind: Question["kind"], name: string, ask: Question["ask"]) =>
+		questions.push({ name: `${threadId ?? ""} ${name}`, threadId, kind, ask });
+	const getTuple = async (saver: SqliteSaver, config: RunnableConfig) => [await saver.getTuple(config)].filter(Boolean);
 	for (const threadId of threads) {
 		const at = (ns?: string, id?: string) => ({
 			configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id },
 		});
 		const tuples = await readAll(saver.list(at()));
-		add(threadId, "getTuple", (saver) => saver.getTuple(at()));
-		add(threadId, "list", (saver) => readAll(saver.list(at())));
-		add(threadId, "list of the root", (saver) => readAll(saver.list(at(""))));
-		add(threadId, "list of two", (saver) => readAll(saver.list(at(""), { limit: 2 })));
-		add(threadId, "a missing checkpoint", (saver) => saver.getTuple(at("", checkpointId(9_999_999))));
+		add(threadId, "tuples", "getTuple", (saver) => getTuple(saver, at()));
+		add(threadId, "tuples", "list", (saver) => readAll(saver.list(at())));
+		add(threadId, "tuples", "list of the root", (saver) => readAll(saver.list(at(""))));
+		add(threadId, "tuples", "list of two", (saver) => readAll(saver.list(at(""), { limit: 2 })));
+		add(threadId, "tuples", "list by metadata", (saver) => readAll(saver.list(at(""), { filter: { source: "loop" } })));
+		add(threadId, "tuples", "a missing checkpoint", (saver) => getTuple(saver, at("", checkpointId(9_999_999))));
 		const middle = tuples[tuples.length >> 1]?.checkpoint.id as string;
 		const before = at("", middle);
-		add(threadId, "list before", (saver) => readAll(saver.list(at(""), { limit: 3, before })));
+		add(threadId, "tuples", "list before", (saver) => readAll(saver.list(at(""), { limit: 3, before })));
 		// Of a copy the newest will do.
 		for (const { config } of threadId.endsWith("-copy") ? tuples.slice(0, 2) : tuples) {
 			const { checkpoint_ns: ns, checkpoint_id: id } = config.configurable ?? {};
-			add(threadId, `getTuple of ${ns} ${id}`, (saver) => saver.getTuple(at(ns, id)));
-			if (ns !== "") add(threadId, `getTuple of ${ns}`, (saver) => saver.getTuple(at(ns)));
+			add(threadId, "tuples", `getTuple of ${ns} ${id}`, (saver) => getTuple(saver, at(ns, id)));
+			if (ns !== "") add(threadId, "tuples", `getTuple of ${ns}`, (saver) => getTuple(saver, at(ns)));
 			if (deltas.includes(threadId))
-				add(threadId, `history of ${id}`, (saver) =>
-					saver.getDeltaChannelHistory({ config: at("", id), channels: ["log"] }),
-				);
+				add(threadId, "writes", `history of ${id}`, async (saver) => {
+					const { log } = await saver.getDeltaChannelHistory({ config: at("", id), channels: ["log"] });
+					return [log?.seed ?? "no seed", ...(log?.writes ?? [])];
+				});
 		}
 	}
-	add(undefined, "listThreads", (saver) => saver.listThreads({ limit: 1000 }));
-	add(undefined, "listThreads, a page", (saver) => saver.listThreads({ limit: 5 }));
-	add("missing", "getTuple", (saver) => saver.getTuple({ configurable: { thread_id: "missing" } }));
+	add(undefined, "threads", "listThreads", async (saver) => (await saver.listThreads({ limit: 1000 })).threads);
+	add(undefined, "threads", "listThreads, a page", async (saver) => (await saver.listThreads({ limit: 5 })).threads);
+	add("missing", "tuples", "getTuple", (saver) => getTuple(saver, { configurable: { thread_id: "missing" } }));
 	return questions;
 }
 

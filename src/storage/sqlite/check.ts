@@ -11,14 +11,17 @@ export interface Damage {
 	readonly counts: readonly StorageDamage[];
 }
 
+const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
+	AND r.parent_id IS k.parent_id`;
 /** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
 const HIDDEN = {
 	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-			WHERE k.thread_id = r.thread_id AND k.ns = r.ns AND k.checkpoint_id = r.checkpoint_id AND k.pk = r.pk)`,
+			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
 	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
 		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk)`,
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED
+			WHERE r.pk = k.pk AND ${SAME_KEY})`,
 	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
 		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
 	"A write is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED

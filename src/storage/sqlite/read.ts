@@ -23,29 +23,30 @@ interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
 	readonly blobs: string | undefined;
 }
 
-const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+export const IN_THREAD = "thread_id = :threadId";
+export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
+export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
 const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head, stamp`;
 const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints CROSS JOIN delta_threads USING (thread_id)`;
-const GET_CHECKPOINT = `${CHECKPOINTS} WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? AND head IS NOT NULL`;
-const GET_NEWEST = `${CHECKPOINTS} WHERE thread_id = ? AND ns = ? AND head IS NOT NULL
-	ORDER BY checkpoint_id DESC LIMIT 1`;
+const GET_CHECKPOINT = `${CHECKPOINTS} WHERE ${AT_KEY} AND head IS NOT NULL`;
+const GET_NEWEST = `${CHECKPOINTS} WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 /** The union leaves out a row that was met before, so that a cycle ends. */
 const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
-		SELECT pk, parent_id FROM delta_checkpoints
-		WHERE thread_id = :threadId AND ns = :ns AND checkpoint_id = :id AND head IS NOT NULL
+		SELECT pk, parent_id FROM delta_checkpoints WHERE ${AT_KEY} AND head IS NOT NULL
 		UNION
-		SELECT c.pk, c.parent_id FROM path CROSS JOIN delta_checkpoints c
-		ON c.thread_id = :threadId AND c.ns = :ns AND c.checkpoint_id = parent AND c.head IS NOT NULL
+		SELECT c.pk, parent_id FROM path CROSS JOIN delta_checkpoints c
+		WHERE ${IN_NAMESPACE} AND checkpoint_id = parent AND head IS NOT NULL
 		LIMIT :limit
 	) SELECT ${COLUMNS} FROM path CROSS JOIN delta_checkpoints USING (pk) CROSS JOIN delta_threads USING (thread_id)`;
 /** Reads all of the namespace in the index over keys, and the rows of children only. */
 const GET_CHILDREN = `${CHECKPOINTS} WHERE pk IN (
-		SELECT pk FROM delta_checkpoints WHERE thread_id = ? AND ns = ? AND parent_id IN (
-			SELECT checkpoint_id FROM delta_checkpoints WHERE pk IN (SELECT value FROM json_each(?))
+		SELECT pk FROM delta_checkpoints WHERE ${IN_NAMESPACE} AND parent_id IN (
+			SELECT checkpoint_id FROM delta_checkpoints WHERE pk IN (SELECT value FROM json_each(:list))
 		)
 	)`;
 const LIST_CHECKPOINTS = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
-	WHERE thread_id = ? AND head IS NOT NULL ORDER BY checkpoint_id DESC, ns`;
+	WHERE ${IN_THREAD} AND head IS NOT NULL ORDER BY checkpoint_id DESC, ns`;
 const FIND_RUN = `SELECT ${KEY} FROM delta_checkpoints WHERE run_id = ?`;
 
 const WRITE = `SELECT ${KEY}, task_id AS taskId, idx, generation, task_path AS taskPath, channel, w.run_id AS runId, actor, type, blob, value
@@ -54,10 +55,10 @@ const BASE = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN del
 const LISTED = "pk IN (SELECT value FROM json_each(?))";
 const GET_WRITES = `${WRITE} WHERE pk = ?`;
 const GET_WRITES_OF = `${WRITE} WHERE ${LISTED}`;
-const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND thread_id = ? AND ns = ? AND checkpoint_id < ?`;
-const LIST_WRITES = `${WRITE} WHERE thread_id = ?`;
+const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND ${IN_NAMESPACE} AND checkpoint_id < :id`;
+const LIST_WRITES = `${WRITE} WHERE ${IN_THREAD}`;
 const GET_BASES_OF = `${BASE} WHERE ${LISTED}`;
-const LIST_BASES = `${BASE} WHERE thread_id = ?`;
+const LIST_BASES = `${BASE} WHERE ${IN_THREAD}`;
 const FIND_RUN_WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation
 	FROM delta_writes w CROSS JOIN delta_checkpoints ON pk = checkpoint_pk WHERE w.run_id = ?`;
 
@@ -79,14 +80,14 @@ export function read(
 }
 
 function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
-	return keys.flatMap(({ threadId, ns, id }) => session.get<StoredCheckpoint>(GET_CHECKPOINT, threadId, ns, id) ?? []);
+	return keys.flatMap((key) => checkFound(session.get<StoredCheckpoint>(GET_CHECKPOINT, key), key) ?? []);
 }
 
 function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const { threadId, ns, before, after, source, step, labels, limit } = scan;
 	const isOfNamespace = threadId !== undefined && ns !== undefined;
 	if (isOfNamespace && limit === 1 && (before ?? after ?? source ?? step ?? labels) === undefined)
-		return session.all(GET_NEWEST, threadId, ns);
+		return session.all<StoredCheckpoint>(GET_NEWEST, { threadId, ns }).map((row) => checkFound(row, { threadId, ns }));
 	const conditions: string[] = [];
 	const parameters: unknown[] = [];
 	const add = (condition: string, ...values: unknown[]) => {
@@ -98,7 +99,13 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	if (before !== undefined) add("checkpoint_id < ?", before);
 	if (after !== undefined) {
 		add("checkpoint_id <= ?", after.id);
-		add("(checkpoint_id < ? OR (thread_id, ns) > (?, ?))", after.id, after.threadId, after.ns);
+		add(
+			"(+checkpoint_id < ? OR +checkpoint_id = ? AND (thread_id, ns) > (?, ?))",
+			after.id,
+			after.id,
+			after.threadId,
+			after.ns,
+		);
 	}
 	if (source !== undefined) add("source = ?", source);
 	if (step !== undefined) add("step = ?", step);
@@ -110,8 +117,26 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
 	add("pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)");
 	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
-	const page = `SELECT pk FROM delta_checkpoints WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
-	return session.all(`${CHECKPOINTS} WHERE pk IN (${page}) ${order}`, ...parameters, limit);
+	const page = `SELECT pk, thread_id, ns, checkpoint_id FROM delta_checkpoints
+		WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
+	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
+		CROSS JOIN delta_threads USING (thread_id) ${order}`;
+	return session.all<StoredCheckpoint>(sql, ...parameters, limit).map((row) => checkFound(row, { threadId, ns }));
+}
+
+/**
+ * Throws if a row is another one than was asked for: in a damaged index a search may end at one.
+ *
+ * @param asked undefined fields match everything
+ */
+export function checkFound<Row extends Partial<CheckpointKey> | undefined>(
+	row: Row,
+	asked: Partial<CheckpointKey>,
+): Row {
+	if (row === undefined) return row;
+	const { threadId = row.threadId, ns = row.ns, id = row.id } = asked;
+	if (row.threadId !== threadId || row.ns !== ns || row.id !== id) throw damaged({ threadId, ns, id });
+	return row;
 }
 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
@@ -148,23 +173,27 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 	if (last === undefined) return { path: [], siblings: [], writes: [], deltaBases: [], orphans: undefined };
 	const list = listOf(rows);
 	const onPath = new Set(rows.map((row) => row.pk));
-	const children = session.all<StoredCheckpoint>(GET_CHILDREN, threadId, ns, list);
+	const children = session.all<StoredCheckpoint>(GET_CHILDREN, { threadId, ns, list });
 	const isStart =
 		last.parentId === undefined || findByKeys(session, [{ threadId, ns, id: last.parentId }]).length === 0;
 	return {
-		path: rows.map(toCheckpoint),
+		path: rows.map((row, i) =>
+			toCheckpoint(checkFound(row, { threadId, ns, id: i === 0 ? id : rows[i - 1]?.parentId })),
+		),
 		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
 		writes: findWrites(session, rows),
 		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, list),
-		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, threadId, ns, last.id) : undefined,
+		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, last) : undefined,
 	};
 }
 
 export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+	const list = <Row extends CheckpointKey>(sql: string) =>
+		session.all<Row>(sql, { threadId }).map((row) => checkFound(row, { threadId }));
 	return {
-		checkpoints: session.all<ListedCheckpoint>(LIST_CHECKPOINTS, threadId),
-		writes: session.all<WriteRow>(LIST_WRITES, threadId),
-		deltaBases: session.all<DeltaBaseRow>(LIST_BASES, threadId),
+		checkpoints: list<ListedCheckpoint>(LIST_CHECKPOINTS),
+		writes: list<WriteRow>(LIST_WRITES),
+		deltaBases: list<DeltaBaseRow>(LIST_BASES),
 	};
 }
 
@@ -180,14 +209,18 @@ function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
 	return Object.assign(row, { blobs: row.blobs === undefined ? [] : parseBlobs(row, row.blobs) });
 }
 
-function parseBlobs({ threadId, ns, id }: CheckpointKey, text: string): CheckpointRow["blobs"] {
+function parseBlobs(key: CheckpointKey, text: string): CheckpointRow["blobs"] {
 	try {
 		return JSON.parse(text);
 	} catch (cause) {
-		throw new CheckpointError(
-			"CORRUPT",
-			`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
-			{ cause, place: { threadId, ns, checkpointId: id } },
-		);
+		throw damaged(key, cause);
 	}
+}
+
+function damaged({ threadId, ns, id }: Partial<CheckpointKey>, cause?: unknown): CheckpointError {
+	return new CheckpointError(
+		"CORRUPT",
+		`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+		{ cause, place: { threadId, ns, checkpointId: id } },
+	);
 }
