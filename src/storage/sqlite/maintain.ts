@@ -1,7 +1,7 @@
 import type { CheckpointKey, CopyBatch, RemoveBatch, Replacement, RowCount, WriteKey } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
 import { addThread, findRow, putBase, putCheckpoint, putWrite } from "./put.ts";
-import { IN_THREAD } from "./read.ts";
+import { checkFound, IN_THREAD } from "./read.ts";
 
 const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
 
@@ -26,7 +26,7 @@ const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints +
 	) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
-const LIST_PKS = `SELECT pk FROM delta_checkpoints WHERE ${IN_THREAD}`;
+const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
 /** Of the source those that are listed, or all. */
 const CHOSEN = "(:pks IS NULL OR s.pk IN (SELECT value FROM json_each(:pks)))";
 const COPY_CHECKPOINTS = `INSERT INTO delta_checkpoints
@@ -108,7 +108,8 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 }
 
 function listPks(session: SqliteSession, threadId: string): number[] {
-	return session.all<{ pk: number }>(LIST_PKS, { threadId }).map(({ pk }) => pk);
+	const rows = session.all<{ pk: number; threadId: string }>(LIST_PKS, { threadId });
+	return rows.map((row) => checkFound(row, { threadId }).pk);
 }
 
 export function removeThread(session: SqliteSession, threadId: string): RowCount {

@@ -10,23 +10,23 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
-import { AT_KEY } from "./read.ts";
+import { AT_KEY, checkFound, IN_NAMESPACE, KEY } from "./read.ts";
 
 /** A thread, and the row of one of its checkpoints if there is one. */
-interface Place {
+interface Place extends Partial<CheckpointKey> {
 	readonly family: number;
 	readonly stamp: number;
 	readonly minute: number;
 	readonly pk: number | undefined;
-	/** Not zero if there is no checkpoint. */
-	readonly isMissing: number;
+	/** Zero if it is the row of a checkpoint, and not of writes only. */
+	readonly isMissing: number | undefined;
 }
 
-const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing
-	FROM delta_threads t LEFT JOIN (SELECT pk, head FROM delta_checkpoints WHERE ${AT_KEY}) WHERE t.thread_id = :threadId`;
-const FIND_ROW = `SELECT pk, head IS NULL AS isMissing FROM delta_checkpoints WHERE ${AT_KEY}`;
-const GET_HEAD = `SELECT thread_id AS threadId, ns, checkpoint_id AS id, parent_id AS parentId FROM delta_checkpoints
-	WHERE thread_id = ? AND ns = ? AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
+const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
+const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, isMissing, threadId, ns, id
+	FROM delta_threads LEFT JOIN (${FIND_ROW}) WHERE thread_id = :threadId`;
+const GET_HEAD = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
+	WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 
 const ADD_THREAD = `INSERT INTO delta_threads
 	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
@@ -55,10 +55,12 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
 	const key = checkpoint ?? writes[0];
-	const found = session.get<Place>(GET_PLACE, { threadId, ns: key?.ns, id: key?.id });
+	const asked = { threadId, ns: key?.ns, id: key?.id };
+	const found = session.get<Place>(GET_PLACE, asked);
+	if (found?.pk !== undefined) checkFound(found, asked);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 	if (found === undefined) addThread(session, threadId, fresh, fresh, now);
-	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: 1 };
+	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: undefined };
 	const replaced = checkpoint !== undefined && place.isMissing === 0;
 	const stamp = replaced ? fresh : place.stamp;
 	if (checkpoint !== undefined) {
@@ -78,7 +80,9 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 }
 
 function guard(session: SqliteSession, checkpoint: CheckpointRow, isStored: boolean): void {
-	checkHead(checkpoint, session.get<ListedCheckpoint>(GET_HEAD, checkpoint.threadId, checkpoint.ns), isStored);
+	const { threadId, ns } = checkpoint;
+	const head = session.get<ListedCheckpoint>(GET_HEAD, { threadId, ns });
+	checkHead(checkpoint, checkFound(head, { threadId, ns }), isStored);
 }
 
 /** The minute that a thread is indexed by. */
@@ -105,7 +109,7 @@ export function putCheckpoint(
 
 /** The row of a checkpoint, which may have writes only. */
 export function findRow(session: SqliteSession, key: CheckpointKey) {
-	return session.get<{ readonly pk: number; readonly isMissing: number }>(FIND_ROW, key);
+	return checkFound(session.get<CheckpointKey & { readonly pk: number; isMissing: number }>(FIND_ROW, key), key);
 }
 
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */

@@ -23,13 +23,10 @@ interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
 	readonly blobs: string | undefined;
 }
 
-// Each condition stands twice: with a plus before the column it does not guide the search, but is checked on the row found.
-// In an index that is damaged SQLite may come upon the row of another thread.
-export const IN_THREAD = "thread_id = :threadId AND +thread_id = :threadId";
-const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns AND +ns = :ns`;
-export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id AND +checkpoint_id = :id`;
-
-const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+export const IN_THREAD = "thread_id = :threadId";
+export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
+export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
 const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head, stamp`;
 const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints CROSS JOIN delta_threads USING (thread_id)`;
 const GET_CHECKPOINT = `${CHECKPOINTS} WHERE ${AT_KEY} AND head IS NOT NULL`;
@@ -39,7 +36,7 @@ const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
 		SELECT pk, parent_id FROM delta_checkpoints WHERE ${AT_KEY} AND head IS NOT NULL
 		UNION
 		SELECT c.pk, parent_id FROM path CROSS JOIN delta_checkpoints c
-		WHERE ${IN_NAMESPACE} AND checkpoint_id = parent AND +checkpoint_id = parent AND head IS NOT NULL
+		WHERE ${IN_NAMESPACE} AND checkpoint_id = parent AND head IS NOT NULL
 		LIMIT :limit
 	) SELECT ${COLUMNS} FROM path CROSS JOIN delta_checkpoints USING (pk) CROSS JOIN delta_threads USING (thread_id)`;
 /** Reads all of the namespace in the index over keys, and the rows of children only. */
@@ -83,26 +80,32 @@ export function read(
 }
 
 function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
-	return keys.flatMap((key) => session.get<StoredCheckpoint>(GET_CHECKPOINT, key) ?? []);
+	return keys.flatMap((key) => checkFound(session.get<StoredCheckpoint>(GET_CHECKPOINT, key), key) ?? []);
 }
 
 function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const { threadId, ns, before, after, source, step, labels, limit } = scan;
 	const isOfNamespace = threadId !== undefined && ns !== undefined;
 	if (isOfNamespace && limit === 1 && (before ?? after ?? source ?? step ?? labels) === undefined)
-		return session.all(GET_NEWEST, { threadId, ns });
+		return session.all<StoredCheckpoint>(GET_NEWEST, { threadId, ns }).map((row) => checkFound(row, { threadId, ns }));
 	const conditions: string[] = [];
 	const parameters: unknown[] = [];
 	const add = (condition: string, ...values: unknown[]) => {
 		conditions.push(condition);
 		parameters.push(...values);
 	};
-	if (threadId !== undefined) add("thread_id = ? AND +thread_id = ?", threadId, threadId);
-	if (ns !== undefined) add("ns = ? AND +ns = ?", ns, ns);
+	if (threadId !== undefined) add("thread_id = ?", threadId);
+	if (ns !== undefined) add("ns = ?", ns);
 	if (before !== undefined) add("checkpoint_id < ?", before);
 	if (after !== undefined) {
 		add("checkpoint_id <= ?", after.id);
-		add("(checkpoint_id < ? OR (thread_id, ns) > (?, ?))", after.id, after.threadId, after.ns);
+		add(
+			"(+checkpoint_id < ? OR +checkpoint_id = ? AND (thread_id, ns) > (?, ?))",
+			after.id,
+			after.id,
+			after.threadId,
+			after.ns,
+		);
 	}
 	if (source !== undefined) add("source = ?", source);
 	if (step !== undefined) add("step = ?", step);
@@ -114,8 +117,26 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
 	add("pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)");
 	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
-	const page = `SELECT pk FROM delta_checkpoints WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
-	return session.all(`${CHECKPOINTS} WHERE pk IN (${page}) ${order}`, ...parameters, limit);
+	const page = `SELECT pk, thread_id, ns, checkpoint_id FROM delta_checkpoints
+		WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
+	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
+		CROSS JOIN delta_threads USING (thread_id) ${order}`;
+	return session.all<StoredCheckpoint>(sql, ...parameters, limit).map((row) => checkFound(row, { threadId, ns }));
+}
+
+/**
+ * Throws if a row is another one than was asked for: in a damaged index a search may end at one.
+ *
+ * @param asked undefined fields match everything
+ */
+export function checkFound<Row extends Partial<CheckpointKey> | undefined>(
+	row: Row,
+	asked: Partial<CheckpointKey>,
+): Row {
+	if (row === undefined) return row;
+	const { threadId = row.threadId, ns = row.ns, id = row.id } = asked;
+	if (row.threadId !== threadId || row.ns !== ns || row.id !== id) throw damaged({ threadId, ns, id });
+	return row;
 }
 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
@@ -156,7 +177,9 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 	const isStart =
 		last.parentId === undefined || findByKeys(session, [{ threadId, ns, id: last.parentId }]).length === 0;
 	return {
-		path: rows.map(toCheckpoint),
+		path: rows.map((row, i) =>
+			toCheckpoint(checkFound(row, { threadId, ns, id: i === 0 ? id : rows[i - 1]?.parentId })),
+		),
 		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
 		writes: findWrites(session, rows),
 		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, list),
@@ -165,10 +188,12 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 }
 
 export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+	const list = <Row extends CheckpointKey>(sql: string) =>
+		session.all<Row>(sql, { threadId }).map((row) => checkFound(row, { threadId }));
 	return {
-		checkpoints: session.all<ListedCheckpoint>(LIST_CHECKPOINTS, { threadId }),
-		writes: session.all<WriteRow>(LIST_WRITES, { threadId }),
-		deltaBases: session.all<DeltaBaseRow>(LIST_BASES, { threadId }),
+		checkpoints: list<ListedCheckpoint>(LIST_CHECKPOINTS),
+		writes: list<WriteRow>(LIST_WRITES),
+		deltaBases: list<DeltaBaseRow>(LIST_BASES),
 	};
 }
 
@@ -184,14 +209,18 @@ function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
 	return Object.assign(row, { blobs: row.blobs === undefined ? [] : parseBlobs(row, row.blobs) });
 }
 
-function parseBlobs({ threadId, ns, id }: CheckpointKey, text: string): CheckpointRow["blobs"] {
+function parseBlobs(key: CheckpointKey, text: string): CheckpointRow["blobs"] {
 	try {
 		return JSON.parse(text);
 	} catch (cause) {
-		throw new CheckpointError(
-			"CORRUPT",
-			`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
-			{ cause, place: { threadId, ns, checkpointId: id } },
-		);
+		throw damaged(key, cause);
 	}
+}
+
+function damaged({ threadId, ns, id }: Partial<CheckpointKey>, cause?: unknown): CheckpointError {
+	return new CheckpointError(
+		"CORRUPT",
+		`The row of checkpoint ${quote(id)} in thread ${quote(threadId)}, namespace ${quote(ns)}, is damaged: call repair().`,
+		{ cause, place: { threadId, ns, checkpointId: id } },
+	);
 }
