@@ -94,29 +94,25 @@ const STATEMENTS = new Map(
  * @returns whether it has our tables
  */
 function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
-	const rows = db.prepare("SELECT type, name, sql FROM sqlite_schema").all() as Record<
-		"type" | "name" | "sql",
-		string
-	>[];
+	const rows = db.prepare("SELECT type, name, sql FROM sqlite_schema").all() as Record<string, string>[];
 	const found = new Map(rows.map((row) => [row.name, row.sql]));
 	const refuse = (code: CheckpointErrorCode, why: string) => new CheckpointError(code, `${quote(name)} ${why}.`);
 	if (!found.has("delta_format")) {
 		const official =
-			"is a database of @langchain/langgraph-checkpoint-sqlite: choose another file, and copy its threads";
+			"is of @langchain/langgraph-checkpoint-sqlite: copy its threads to another with list, put and putWrites";
 		const foreign = "is a database of something else: choose another file, or pass the open Database to share it";
-		if (found.has("checkpoints") && found.has("writes"))
-			throw refuse("OFFICIAL_DATABASE", `${official} with list, put and putWrites`);
+		if (found.has("checkpoints") && found.has("writes")) throw refuse("OFFICIAL_DATABASE", official);
 		if (rows.some(({ type }) => type === "table") && !isShared) throw refuse("FOREIGN_DATABASE", foreign);
 		return false;
 	}
 	const { version } = (db.prepare("SELECT version FROM delta_format").get() ?? {}) as { version?: number | bigint };
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
-	const hasMore = rows.filter((row) => row.name.startsWith("delta_")).length > STATEMENTS.size;
+	const hasMore = rows.filter((row) => row.name?.startsWith("delta_")).length > STATEMENTS.size;
 	// A newer format has other tables: with these, it is the number that is damaged.
 	if (Number(version) > FORMAT_VERSION && (changed !== undefined || hasMore))
 		throw refuse(
 			"NEWER_FORMAT",
-			`has format ${version}, and this package reads up to ${FORMAT_VERSION}: install a newer one`,
+			`has format ${version}, this version reads up to ${FORMAT_VERSION}: install a newer one`,
 		);
 	if (Number(version) !== FORMAT_VERSION || changed !== undefined)
 		throw refuse("CORRUPT", `has a damaged schema, at ${changed ?? "delta_format"}: call repair()`);
