@@ -12,7 +12,10 @@ export type CheckpointErrorCode =
 	| "UNSERIALIZABLE"
 	/** Stored bytes can't be turned back into what was put. */
 	| "CORRUPT"
-	/** A row is encrypted, and the key for it was not given or is not the right one. */
+	/**
+	 * A row is encrypted, and the key for it was not given or is not the right one. Also refuses to store beside such rows, or
+	 * to encrypt beside rows in clear without `migrate`.
+	 */
 	| "WRONG_KEY"
 	/** The file is not a database of this package. */
 	| "FOREIGN_DATABASE"

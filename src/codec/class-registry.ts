@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../errors.ts";
 import { define, isRecord } from "./built-ins.ts";
+import { corrupt } from "./messagepack.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
 type AnyClass = abstract new (...args: any[]) => any;
@@ -16,12 +17,7 @@ export interface ClassHooks {
 /** Classes by the name they are stored under. A name must stay the same as long as values stored with it are to be read. */
 export type Classes = Readonly<Record<string, AnyClass | ClassHooks>>;
 
-interface Entry {
-	readonly name: string;
-	readonly class: AnyClass;
-	encode(instance: object): unknown;
-	decode(data: unknown): unknown;
-}
+type Entry = { name: string; class: AnyClass; encode(instance: object): unknown; decode(data: unknown): unknown };
 
 /** The classes of the application that stored bytes may name. */
 export class ClassRegistry {
@@ -45,7 +41,6 @@ export class ClassRegistry {
 
 	/** Name and data of an instance of exactly a registered class. */
 	describe(instance: object): { name: string; data: unknown } | undefined {
-		if (this.#byPrototype.size === 0) return undefined;
 		const entry = this.#byPrototype.get(Object.getPrototypeOf(instance));
 		if (entry === undefined) return undefined;
 		const data = entry.encode(instance);
@@ -55,11 +50,7 @@ export class ClassRegistry {
 
 	make(name: unknown, data: unknown): unknown {
 		const entry = this.#byName.get(name as string);
-		if (entry === undefined)
-			throw new CheckpointError(
-				"CORRUPT",
-				`A stored value is of class ${quote(name)}, which is not registered: pass it in \`classes\`.`,
-			);
+		if (entry === undefined) throw corrupt(`class ${quote(name)} is not registered: pass it in \`classes\``);
 		return entry.decode(data);
 	}
 }
@@ -75,8 +66,7 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 	return { name, class: hooks.class, encode: encode as Entry["encode"], decode: decode as Entry["decode"] };
 
 	function rebuild(fields: object): object {
-		if (!isRecord(fields))
-			throw new CheckpointError("CORRUPT", `A stored value of class ${quote(name)} has no properties.`);
+		if (!isRecord(fields)) throw corrupt(`an instance of class ${quote(name)} has no properties`);
 		return Object.defineProperties(Object.create(hooks.class.prototype), Object.getOwnPropertyDescriptors(fields));
 	}
 }

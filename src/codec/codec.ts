@@ -2,8 +2,9 @@ import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { Decoder } from "./decoder.ts";
-import { Encoder } from "./encoder.ts";
+import { Encoder, isKeptList } from "./encoder.ts";
 import { LAYOUT } from "./format.ts";
+import { pack } from "./messagepack.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -15,11 +16,7 @@ export interface Encoded {
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;
-	/**
-	 * A fresh object each time.
-	 *
-	 * @param willBeExtended whether it will most likely be encoded again next, with something added
-	 */
+	/** A fresh object each time. `willBeExtended`: it will most likely be encoded again next, with something added. */
 	decode(encoded: Encoded, willBeExtended?: boolean): unknown;
 }
 
@@ -59,7 +56,7 @@ const rowDecoder = new Decoder();
 
 /** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */
 export function packPlain(fields: readonly unknown[]): Uint8Array {
-	return rowEncoder.encode(fields);
+	return isKeptList(fields) ? pack(fields, LAYOUT.array) : rowEncoder.encode(fields);
 }
 
 /** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */

@@ -4,11 +4,8 @@ import { define } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { type Fields, loadInstance, makeInstance } from "./instances.ts";
-import { unpack } from "./packer.ts";
-import { corrupt, Validator } from "./validator.ts";
+import { corrupt, unpack } from "./messagepack.ts";
 
-/** One more than the greatest index of an array. */
-const MOST_ELEMENTS = 2 ** 32 - 1;
 /** Where the fields of a tagged value begin. */
 const FIELDS = 2;
 
@@ -18,11 +15,8 @@ class Gap {
 	json: unknown;
 }
 
-const validator = new Validator();
-
 /**
- * Turns the bytes of an encoder back into the value: checks them, unpacks them, and makes of each tagged value what it
- * stands for.
+ * Turns bytes back into the value: checks them, unpacks them, and makes of each tagged value what it stands for.
  *
  * The bytes need not be honest: whatever they say, the answer is a value of the closed set of types, or a
  * CheckpointError with code CORRUPT, in time and memory bounded by their length.
@@ -48,9 +42,7 @@ export class Decoder {
 		if (this.#isBusy) return new Decoder(this.#classes).decode(bytes, ends);
 		this.#isBusy = true;
 		try {
-			validator.check(bytes, ends);
-			const { count, hasTags } = validator;
-			const value = unpack(bytes, count);
+			const { value, hasTags } = unpack(bytes, ends);
 			return hasTags ? this.#restoreTop(value, bytes[0] as number) : value;
 		} catch (error) {
 			return explain(error);
@@ -65,9 +57,7 @@ export class Decoder {
 		if (layout & LAYOUT.refs) this.#objects = [];
 		const isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
 		const restored = isList ? this.#restoreElements(value as unknown[]) : this.#restore(value);
-		if (this.#gaps.length === 0) return restored;
-		const filled = fillGaps(restored, this.#gaps, this.#objects ?? []);
-		return filled instanceof Promise ? filled.catch(explain) : filled;
+		return this.#gaps.length === 0 ? restored : fillGaps(restored, this.#gaps, this.#objects ?? []);
 	}
 
 	/** Changes what msgpackr made in place, as nobody else has it. */
@@ -110,13 +100,12 @@ export class Decoder {
 			case TAG.object:
 				return this.#restoreEntries(parts, FIELDS, this.#begin({}));
 			case TAG.map: {
-				const map = this.#begin(new Map<unknown, unknown>());
-				if (parts.length % 2 !== 0) throw corrupt("a map with a key that has no value");
-				for (let i = FIELDS; i < parts.length; i += 2) map.set(this.#restore(parts[i]), this.#restore(parts[i + 1]));
+				const map = this.#begin(new Map());
+				this.#restorePairs(parts, FIELDS, (key, value) => map.set(key, value));
 				return map;
 			}
 			case TAG.set: {
-				const set = this.#begin(new Set<unknown>());
+				const set = this.#begin(new Set());
 				for (let i = FIELDS; i < parts.length; i++) set.add(this.#restore(parts[i]));
 				return set;
 			}
@@ -145,29 +134,31 @@ export class Decoder {
 		return gap;
 	}
 
-	#restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
+	#restorePairs(parts: unknown[], start: number, add: (key: unknown, value: unknown) => void): void {
 		if ((parts.length - start) % 2 !== 0) throw corrupt("a key that has no value");
-		for (let i = start; i < parts.length; i += 2) {
-			const key = this.#restore(parts[i]);
+		for (let i = start; i < parts.length; i += 2) add(this.#restore(parts[i]), this.#restore(parts[i + 1]));
+	}
+
+	#restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
+		this.#restorePairs(parts, start, (key, value) => {
 			if (typeof key !== "string") throw corrupt("a key that is not a string");
-			define(target, key, this.#restore(parts[i + 1]), true);
-		}
+			define(target, key, value, true);
+		});
 		return target;
 	}
 
 	#restoreSparse(parts: unknown[], list: unknown[]): unknown[] {
 		const length = parts[FIELDS];
-		if (!isIndex(length, MOST_ELEMENTS + 1) || parts.length % 2 === 0) throw corrupt("a length that no array has");
+		if (!isIndex(length, 2 ** 32)) throw corrupt("a length that no array has");
 		// Setting `length` would make room for all of it; an element far out makes no more room than it needs.
 		if (length > 0) {
 			list[length - 1] = undefined;
 			delete list[length - 1];
 		}
-		for (let i = FIELDS + 1; i < parts.length; i += 2) {
-			const index = parts[i];
+		this.#restorePairs(parts, FIELDS + 1, (index, element) => {
 			if (!isIndex(index, length)) throw corrupt("an index that its array does not have");
-			list[index] = this.#restore(parts[i + 1]);
-		}
+			list[index] = element;
+		});
 		return list;
 	}
 
@@ -235,8 +226,8 @@ export class Decoder {
 		const fields: Fields = {};
 		if (parts.length % 2 !== 0) throw corrupt("an argument that has no value");
 		for (let i = FIELDS; i < parts.length; i += 2) {
-			const part = parts[i];
-			const key = typeof part === "number" ? ARGUMENTS[part] : this.#restore(part);
+			const part = this.#restore(parts[i]);
+			const key = typeof part === "number" ? ARGUMENTS[part] : part;
 			if (typeof key !== "string") throw corrupt("an argument without a name");
 			const value = this.#restore(parts[i + 1]);
 			if (key !== "__proto__") fields[key] = value;
@@ -256,10 +247,9 @@ function isIndex(value: unknown, end: number): value is number {
 }
 
 function readUtf16(bytes: unknown): string {
-	if (!(bytes instanceof Uint8Array) || bytes.length % 2 !== 0) throw corrupt("a string that is not code units");
+	if (!(bytes instanceof Uint8Array)) throw corrupt("a string that is not code units");
 	let text = "";
-	for (let i = 0; i < bytes.length; i += 2)
-		text += String.fromCharCode((bytes[i] as number) | ((bytes[i + 1] as number) << 8));
+	for (const unit of new Uint16Array(bytes.buffer)) text += String.fromCharCode(unit);
 	return text;
 }
 
@@ -278,22 +268,20 @@ function makeError(type: unknown, message: unknown): Error {
 	}
 }
 
-function toTypedArray(kind: number, bytes: Uint8Array): unknown {
+function toTypedArray(kind: number, { buffer }: Uint8Array): unknown {
 	const View = (globalThis as Record<string, unknown>)[String(TYPED_ARRAYS[kind])];
-	if (typeof View !== "function") return undefined;
-	return Reflect.construct(View, [new Uint8Array(bytes).buffer]);
+	return typeof View === "function" ? Reflect.construct(View, [buffer]) : undefined;
 }
 
 /** Puts what belongs there in the place of every gap. A promise if LangChain has to load something. */
 function fillGaps(root: unknown, gaps: readonly Gap[], objects: readonly unknown[]): unknown {
 	const known = new Map<Gap, unknown>();
 	const loads: Promise<void>[] = [];
-	for (const gap of gaps) {
+	for (const gap of gaps)
 		if (gap.number >= 0) known.set(gap, objects[gap.number]);
 		else loads.push(loadInstance(gap.json).then((value) => void known.set(gap, value)));
-	}
 	const finish = () => replaceGaps(root, known, new Set());
-	return loads.length === 0 ? finish() : Promise.all(loads).then(finish);
+	return loads.length === 0 ? finish() : Promise.all(loads).then(finish).catch(explain);
 }
 
 /** Goes through everything that is reachable, instances of classes and their hidden properties too. */
@@ -306,19 +294,17 @@ function replaceGaps(value: unknown, known: ReadonlyMap<Gap, unknown>, seen: Set
 	}
 	if (typeof value !== "object" || value === null || seen.has(value) || ArrayBuffer.isView(value)) return value;
 	seen.add(value);
-	if (value instanceof Map) {
-		const entries = [...value];
+	const replace = (member: unknown) => replaceGaps(member, known, seen);
+	if (value instanceof Map || value instanceof Set) {
+		const items = value instanceof Map ? new Map(value) : new Set(value);
 		value.clear();
-		for (const [key, item] of entries) value.set(replaceGaps(key, known, seen), replaceGaps(item, known, seen));
-	} else if (value instanceof Set) {
-		const items = [...value];
-		value.clear();
-		for (const item of items) value.add(replaceGaps(item, known, seen));
+		for (const [key, item] of items.entries())
+			value instanceof Map ? value.set(replace(key), replace(item)) : value.add(replace(item));
 	}
 	for (const key of Reflect.ownKeys(value)) {
 		const property = Object.getOwnPropertyDescriptor(value, key);
 		if (property === undefined || !("value" in property)) continue;
-		const filled = replaceGaps(property.value, known, seen);
+		const filled = replace(property.value);
 		if (filled !== property.value) Object.defineProperty(value, key, { ...property, value: filled });
 	}
 	return value;

@@ -1,13 +1,15 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { hasToJson, isBinary, isBuffer, isBuiltIn, isOddBuiltIn, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { hasToJson, isBinary, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
 import { ListMemos } from "./list-memos.ts";
-import { pack } from "./packer.ts";
+import { pack } from "./messagepack.ts";
 import { explain, Refusal } from "./unserializable.ts";
 
-const NUMBER_OF: ReadonlyMap<string, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
+const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
+
+const keysOfTypedArray: (this: unknown) => unknown = Object.getPrototypeOf(Uint8Array.prototype).keys;
 
 /** msgpackr's reader takes a byte order mark at the beginning of a long string away. */
 const BYTE_ORDER_MARK = 0xfeff;
@@ -47,8 +49,6 @@ export class Encoder {
 
 	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
 	encode(value: unknown): Uint8Array {
-		if ((typeof value !== "object" || value === null) && !isUnstorable(value))
-			return pack(this.#walk(value), LAYOUT.value);
 		// A toJSON that itself stores something would otherwise get between the objects of this value.
 		if (this.#isBusy) return new Encoder(this.#classes, this.#isStrict, this.#ignoresSharing).encode(value);
 		this.#isBusy = true;
@@ -65,53 +65,42 @@ export class Encoder {
 
 	/** A list that was read from these bytes and will be encoded next, with something added. */
 	expect(list: unknown, bytes: Uint8Array, ends: number[]): void {
-		this.#memos.keep(list, bytes, ends);
+		this.#memos.keepRead(list, bytes, ends);
 	}
 
-	/** A list whose first elements have known bytes; `undefined` for any other value. */
+	/** A list whose first elements may have known bytes; `undefined` for any other value. */
 	#encodeLonger(value: unknown): Uint8Array | undefined {
 		const found = this.#memos.find(value);
 		if (found === undefined) return undefined;
-		this.#start(found.memo.objects);
-		const list = value as unknown[];
+		const { list, memo, count } = found;
+		this.#start(memo.objects);
 		const tail: unknown[] = [];
-		for (let i = found.count; i < list.length; i++) {
-			if (list[i] === undefined && !(i in list)) return undefined;
-			tail.push(this.#walk(list[i]));
-		}
-		// References count all objects of the list, so that all must be walked.
-		if (this.#hasRefs) return undefined;
-		return this.#memos.append(list, found.memo, found.count, pack(tail, LAYOUT.array));
+		for (let i = count; i < list.length && !this.#hasRefs; i++) tail.push(this.#walk(list[i]));
+		// References count all objects of the list, and holes all elements, so that all must be walked.
+		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(list, memo, count, pack(tail, LAYOUT.array));
+		this.#memos.forget(list);
+		return undefined;
 	}
 
 	/** Few values have references, so that their objects are numbered only in a second walk. */
 	#encodeWhole(value: unknown): Uint8Array {
+		const stored = isUnstorable(value) && !this.#isStrict ? undefined : value;
 		this.#start();
-		let plain = this.#walkTop(value);
-		const layout = layoutOf(plain);
-		if (!this.#hasRefs) {
-			const bytes = pack(plain, layout);
-			if (layout === LAYOUT.array) this.#memos.keep(value, bytes);
-			return bytes;
-		}
+		const plain = this.#walk(stored);
+		if (!this.#hasRefs) return pack(plain, layoutOf(plain));
 		this.#start();
 		this.#numbers = new Map();
-		plain = this.#walkTop(value);
-		return pack(plain, this.#hasRefs ? layout | LAYOUT.refs : layout);
+		return pack(this.#walk(stored), layoutOf(plain) | LAYOUT.refs);
 	}
 
+	/** @param known if elements of the top are walked one by one: objects of others */
 	#start(known?: ReadonlySet<object>): void {
 		this.#seen = undefined;
 		this.#known = known;
 		this.#numbers = undefined;
 		this.#count = 0;
-		this.#depth = 0;
+		this.#depth = known === undefined ? -1 : 0;
 		this.#hasRefs = false;
-	}
-
-	#walkTop(value: unknown): unknown {
-		this.#depth = -1;
-		return isUnstorable(value) && !this.#isStrict ? undefined : this.#walk(value);
 	}
 
 	/** What msgpackr is to write for a value: the value itself if it keeps all of it. */
@@ -140,10 +129,10 @@ export class Encoder {
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		const prototype = Object.getPrototypeOf(value);
 		let walked: unknown;
-		if ((prototype === Object.prototype || prototype === null) && !hasToJson(value))
-			walked = this.#walkProperties(value as Fields, false);
+		if (isPlain(prototype) && !hasToJson(value)) walked = this.#walkProperties(value as Fields, false);
 		else if (prototype === Array.prototype) walked = this.#walkArray(value as unknown[]);
-		else if (prototype === Uint8Array.prototype && !this.#classes.has(value)) walked = value;
+		else if (prototype === Uint8Array.prototype && !this.#classes.has(value))
+			walked = this.#bytesOf(value as Uint8Array);
 		else if (Array.isArray(value) && !this.#isStrict && !this.#classes.has(value)) walked = this.#walkArray(value);
 		else walked = this.#walkInstance(value, number);
 		this.#depth--;
@@ -199,7 +188,7 @@ export class Encoder {
 		const keys = Object.keys(value);
 		for (let i = 0; i < keys.length; i++)
 			if (keys[i] === "__proto__" || !isKept(keys[i] as string))
-				return this.#walkEntries([undefined, TAG.object], value);
+				return this.#walkPairs([undefined, TAG.object], Object.entries(value).flat());
 		let copy: Fields | undefined = mustCopy ? {} : undefined;
 		for (let i = 0; i < keys.length; i++) {
 			const key = keys[i] as string;
@@ -215,11 +204,11 @@ export class Encoder {
 		return copy ?? value;
 	}
 
-	/** Adds keys and values, without those that JSON would leave out. */
-	#walkEntries(parts: unknown[], value: object): unknown[] {
-		for (const key of Object.keys(value)) {
-			const member = (value as Fields)[key];
-			if (!isUnstorable(member) || this.#isStrict) parts.push(this.#walk(key), this.#walk(member));
+	/** Adds `key, value, key, value...`, without values that JSON would leave out, and with numbers for keys that have one. */
+	#walkPairs(parts: unknown[], list: readonly unknown[], numbers?: ReadonlyMap<unknown, number>): unknown[] {
+		for (let i = 0; i < list.length; i += 2) {
+			if (isUnstorable(list[i + 1]) && !this.#isStrict) continue;
+			parts.push(numbers?.get(list[i]) ?? this.#walk(list[i]), this.#walk(list[i + 1]));
 		}
 		return parts;
 	}
@@ -227,47 +216,51 @@ export class Encoder {
 	/** Anything with a prototype of its own: a tagged value if it has a tag, else what JSON would make of it. */
 	#walkInstance(value: object, number: number): unknown {
 		const registered = this.#classes.describe(value);
-		if (registered !== undefined) return this.#tag(TAG.registered, registered.name, registered.data);
+		if (registered !== undefined) return this.#tag(TAG.registered, [registered.name, registered.data]);
 		const kind = kindOf(value);
-		if (kind !== null) return this.#walkArguments(kind.number, argumentsOf(kind, value as Fields));
-		if (isDeltaSnapshot(value)) return this.#tag(TAG.deltaSnapshot, value.value);
+		if (kind !== null)
+			return this.#walkPairs([undefined, TAG.langchain + kind.number], argumentsOf(kind, value as Fields), NUMBER_OF);
+		if (isDeltaSnapshot(value)) return this.#tag(TAG.deltaSnapshot, [value.value]);
 		const json = toLoadableJson(value);
-		if (json !== undefined) return this.#tag(TAG.loadable, json);
+		if (json !== undefined) return this.#tag(TAG.loadable, [json]);
 		if (this.#isStrict && isOddBuiltIn(value)) throw new Refusal(value);
 		if (isBinary(value)) return this.#walkBinary(value);
-		if (value instanceof Date) return this.#tag(TAG.date, value.getTime());
-		if (value instanceof Map) return this.#tag(TAG.map, ...[...value].flat());
-		if (value instanceof Set) return this.#tag(TAG.set, ...value);
-		if (value instanceof RegExp) return this.#tag(TAG.regexp, value.source, value.flags, value.lastIndex);
-		if (value instanceof URL) return this.#tag(TAG.url, value.href);
+		if (value instanceof Date) return this.#tag(TAG.date, [value.getTime()]);
+		if (value instanceof Map) return this.#tag(TAG.map, [...value].flat());
+		if (value instanceof Set) return this.#tag(TAG.set, [...value]);
+		if (value instanceof RegExp) return this.#tag(TAG.regexp, [value.source, value.flags, value.lastIndex]);
+		if (value instanceof URL) return this.#tag(TAG.url, [value.href]);
 		if (value instanceof Error) return this.#walkError(value);
 		return this.#walkForeign(value, number);
 	}
 
-	#tag(tag: number, ...fields: unknown[]): unknown[] {
+	#tag(tag: number, fields: readonly unknown[]): unknown[] {
 		const parts: unknown[] = [undefined, tag];
 		for (const field of fields) parts.push(this.#walk(field));
 		return parts;
 	}
 
-	#walkArguments(number: number, list: readonly unknown[]): unknown[] {
-		const parts: unknown[] = [undefined, TAG.langchain + number];
-		for (let i = 0; i < list.length; i += 2) {
-			const key = list[i] as string;
-			const value = list[i + 1];
-			if (isUnstorable(value) && !this.#isStrict) continue;
-			parts.push(NUMBER_OF.get(key) ?? this.#walk(key), this.#walk(value));
-		}
-		return parts;
-	}
-
 	#walkBinary(value: ArrayBufferView | ArrayBuffer): unknown {
-		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, new Uint8Array(value));
-		const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-		if (isBuffer(value)) return this.#tag(TAG.nodeBuffer, bytes);
+		const bytes = this.#bytesOf(value);
+		if (value instanceof ArrayBuffer) return this.#tag(TAG.arrayBuffer, [bytes]);
+		if (typeof Buffer !== "undefined" && Buffer.isBuffer(value)) return this.#tag(TAG.nodeBuffer, [bytes]);
 		// Not the value itself: an array of bytes may be of another realm, or of a class that extends ours.
 		if (nameOf(value) === "Uint8Array") return bytes;
-		return this.#tag(TAG.typedArray, TYPED_ARRAYS.indexOf(nameOf(value)), bytes);
+		return this.#tag(TAG.typedArray, [TYPED_ARRAYS.indexOf(nameOf(value)), bytes]);
+	}
+
+	/** The bytes of a buffer or of a view; none if their memory was transferred to somebody else, or shrank away. */
+	#bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
+		try {
+			if (value instanceof ArrayBuffer) return new Uint8Array(value);
+			// Looks at the memory: a length may be that of before, since V8 forgets to check it in optimized code.
+			if (nameOf(value) !== "DataView") keysOfTypedArray.call(value);
+			if (Object.getPrototypeOf(value) === Uint8Array.prototype) return value as Uint8Array;
+			return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+		} catch {
+			if (this.#isStrict) throw new Refusal(value, "the memory of a buffer or a view is gone, transferred or resized");
+			return new Uint8Array(0);
+		}
 	}
 
 	/** Properties that can be seen follow as entries; what every error hides has a place of its own. */
@@ -275,11 +268,10 @@ export class Encoder {
 		const hasCause = isHidden(error, "cause");
 		const hasErrors = error instanceof AggregateError && isHidden(error, "errors");
 		const type = Object.getPrototypeOf(error).constructor?.name;
-		const flags = (hasCause ? 1 : 0) | (hasErrors ? 2 : 0);
-		const parts = this.#tag(TAG.error, flags, type, error.name, error.message, stackOf(error));
-		if (hasCause) parts.push(this.#walk(error.cause));
-		if (hasErrors) parts.push(this.#walk(error.errors));
-		return this.#walkEntries(parts, error);
+		const fields = [(hasCause ? 1 : 0) | (hasErrors ? 2 : 0), type, error.name, error.message, stackOf(error)];
+		if (hasCause) fields.push(error.cause);
+		if (hasErrors) fields.push(error.errors);
+		return this.#walkPairs(this.#tag(TAG.error, fields), Object.entries(error).flat());
 	}
 
 	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
@@ -310,7 +302,7 @@ function layoutOf(plain: unknown): number {
 }
 
 /** True if an index below the length is missing. Reads no more than it must: dense arrays are the rule. */
-function isSparse(value: unknown[]): boolean {
+function isSparse(value: readonly unknown[]): boolean {
 	for (let i = 0; i < value.length; i++) if (value[i] === undefined && !(i in value)) return true;
 	return false;
 }
@@ -320,13 +312,26 @@ function isKept(text: string): boolean {
 	return text.isWellFormed() && text.charCodeAt(0) !== BYTE_ORDER_MARK;
 }
 
-function utf16Bytes(text: string): Uint8Array {
-	const bytes = new Uint8Array(text.length * 2);
-	for (let i = 0; i < text.length; i++) {
-		bytes[i * 2] = text.charCodeAt(i);
-		bytes[i * 2 + 1] = text.charCodeAt(i) >> 8;
+/** Whether msgpackr keeps all of a list of numbers, texts, bytes and such lists: rows need no walk, as a rule. */
+export function isKeptList(list: readonly unknown[]): boolean {
+	for (let i = 0; i < list.length; i++) {
+		const value = list[i];
+		const isFine =
+			typeof value === "string"
+				? isKept(value)
+				: typeof value === "number"
+					? value > 0 || value < 0 || Object.is(value, 0)
+					: value === null ||
+						value instanceof Uint8Array ||
+						typeof value === "boolean" ||
+						(Array.isArray(value) && isKeptList(value));
+		if (!isFine) return false;
 	}
-	return bytes;
+	return true;
+}
+
+function utf16Bytes(text: string): Uint8Array {
+	return new Uint8Array(Uint16Array.from({ length: text.length }, (_, i) => text.charCodeAt(i)).buffer);
 }
 
 /** A stack is put into words when it is first looked at, by code that the application can replace. */

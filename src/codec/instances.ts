@@ -1,8 +1,8 @@
 import { Document } from "@langchain/core/documents";
 import * as messages from "@langchain/core/messages";
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from "@langchain/core/prompt_values";
-import { CheckpointError } from "../errors.ts";
 import { isRecord } from "./built-ins.ts";
+import { corrupt } from "./messagepack.ts";
 
 /** The properties of an instance. */
 export type Fields = Record<string, unknown>;
@@ -39,12 +39,6 @@ export function givenTo({ lc_kwargs }: Fields): Fields {
 	return (lc_kwargs ?? {}) as Fields;
 }
 
-/** Whether a property of a message is none of its arguments, and yet belongs to them when it is built again. */
-export function isSetLater(key: string, message: Fields, given: Fields): boolean {
-	if (key === "type" || key.startsWith("lc_") || key in Object.prototype || Object.hasOwn(given, key)) return false;
-	return message[key] !== undefined && Object.hasOwn(message, key);
-}
-
 /** The kind of the nearest class that is known, `null` if none is: a subclass comes back as the class it extends. */
 export function kindOf(value: object): InstanceKind | null {
 	const type = Object.getPrototypeOf(value)?.constructor as object | undefined;
@@ -58,18 +52,13 @@ export function kindOf(value: object): InstanceKind | null {
 }
 
 function findKind(value: object): InstanceKind | null {
-	let prototype = Object.getPrototypeOf(value);
-	while (prototype !== null && prototype !== Object.prototype) {
-		const type = prototype.constructor as { name: string; lc_name?: () => string };
-		const exact = KINDS.find((kind) => kind.type === (type as unknown));
-		if (exact !== undefined) return exact;
+	const isLangChains = isOfLangChain(value as Fields);
+	for (let prototype = Object.getPrototypeOf(value); prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
+		const type = prototype.constructor;
 		// A second copy of @langchain/core in the process has classes of its own with the same names.
-		if (isOfLangChain(value as Fields)) {
-			const name = Object.hasOwn(type, "lc_name") ? type.lc_name?.() : type.name;
-			const named = KINDS.find((kind) => kind.name === name);
-			if (named !== undefined) return named;
-		}
-		prototype = Object.getPrototypeOf(prototype);
+		const name = isLangChains && (Object.hasOwn(type, "lc_name") ? type.lc_name() : type.name);
+		const kind = KINDS.find((kind) => kind.type === type || kind.name === name);
+		if (kind !== undefined) return kind;
 	}
 	return null;
 }
@@ -89,45 +78,46 @@ export function argumentsOf({ args }: InstanceKind, instance: Fields): unknown[]
 	// An argument called `__proto__` is of no use to a message, and would not be an argument when it is read.
 	for (const key in given)
 		if (Object.hasOwn(given, key) && key !== "__proto__") list.push(key, key in instance ? instance[key] : given[key]);
-	for (const key in instance) if (isSetLater(key, instance, given)) list.push(key, instance[key]);
+	// Properties that were set since belong to the arguments when it is built again.
+	for (const key in instance) {
+		const isArgument = key !== "type" && !key.startsWith("lc_") && !(key in Object.prototype);
+		if (isArgument && !Object.hasOwn(given, key) && Object.hasOwn(instance, key) && instance[key] !== undefined)
+			list.push(key, instance[key]);
+	}
 	return list;
 }
 
-/** Builds an instance of a known class; `undefined` if none has this number. */
-export function makeInstance(number: number, fields: Fields): object | undefined {
-	const kind = KINDS[number];
+/** Builds an instance of a class by its number, or its name in LangChain's own JSON; `undefined` if it is not known. */
+export function makeInstance(which: unknown, fields: Fields): object | undefined {
+	const kind = typeof which === "number" ? KINDS[which] : KINDS.find(({ name }) => name === which);
 	if (kind === undefined || !hasBoundedTexts(fields)) return undefined;
-	return new kind.type((kind.type === (StringPromptValue as unknown) ? fields.value : fields) as never);
-}
-
-/** The same by the name that LangChain's own JSON has for the class. */
-export function makeNamed(name: unknown, fields: Fields): object | undefined {
-	const number = KINDS.findIndex((kind) => kind.name === name);
-	return makeInstance(number, fields);
+	return new kind.type((kind.name === "StringPromptValue" ? fields.value : fields) as never);
 }
 
 /**
- * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by the modules
- * they are in and the names that they go by there. Models, tracers, tools and whatever else could act on the world when it is built are not among them.
+ * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by their modules.
+ * Models, tracers, tools and whatever else could act on the world when it is built are not among them.
  */
-const LOADABLE: Readonly<Record<string, readonly unknown[]>> = {
-	prompts: [
-		...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
-		...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
-		...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
-		"SystemMessagePromptTemplate",
-	],
-	output_parsers: [
-		...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
-		...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
-	],
-	runnables: [
-		...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
-		...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
-		"RunnableWithFallbacks",
-	],
-	messages: MESSAGES,
-};
+const LOADABLE: ReadonlyMap<unknown, readonly unknown[]> = new Map(
+	Object.entries({
+		prompts: [
+			...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
+			...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
+			...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
+			"SystemMessagePromptTemplate",
+		],
+		output_parsers: [
+			...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
+			...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
+		],
+		runnables: [
+			...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
+			...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
+			"RunnableWithFallbacks",
+		],
+		messages: MESSAGES,
+	}),
+);
 
 /** JSON from which LangChain makes the object again; `undefined` if there is none. */
 export function toLoadableJson(value: object): string | undefined {
@@ -147,14 +137,14 @@ export function toLoadableJson(value: object): string | undefined {
  */
 export async function loadInstance(json: unknown): Promise<unknown> {
 	if (typeof json !== "string" || !isLoadable(JSON.parse(json)))
-		throw new CheckpointError("CORRUPT", "A stored LangChain object names a class that is not in the closed set.");
+		throw corrupt("a LangChain object names a class that is not in the closed set");
 	const { load } = await import("@langchain/core/load");
 	return load(json).catch(() => JSON.parse(json));
 }
 
 /** A record of a class in the closed set, with nothing in it that LangChain would take for a record of another kind. */
 function isLoadable(value: unknown): boolean {
-	return typeof value === "object" && value !== null && "lc" in value && namesOnlyLoadable(value);
+	return Object.hasOwn(Object(value), "lc") && namesOnlyLoadable(value);
 }
 
 function namesOnlyLoadable(value: unknown): boolean {
@@ -163,8 +153,7 @@ function namesOnlyLoadable(value: unknown): boolean {
 	if (Object.hasOwn(value, "__lc_escaped__")) return Object.keys(value).length === 1;
 	if (lc !== undefined) {
 		if (lc !== 1 || type !== "constructor" || !Array.isArray(id)) return false;
-		if (id[0] !== "langchain_core" || !Object.hasOwn(LOADABLE, id[1]) || !LOADABLE[id[1]]?.includes(id.at(-1)))
-			return false;
+		if (id[0] !== "langchain_core" || !LOADABLE.get(id[1])?.includes(id.at(-1))) return false;
 	}
 	return Object.values(value).every(namesOnlyLoadable);
 }

@@ -1,10 +1,13 @@
-import { hasToJson } from "./built-ins.ts";
+import { hasToJson, isPlain } from "./built-ins.ts";
 import type { ClassRegistry } from "./class-registry.ts";
+import { LAYOUT } from "./format.ts";
 import { argumentsOf, type Fields, givenTo, kindOf } from "./instances.ts";
-import { Validator } from "./validator.ts";
+import { endsIn } from "./messagepack.ts";
 
 /** A shorter list is quicker to encode than to compare. */
 const SHORTEST = 16;
+/** A longer list has small elements: to note a million of them takes longer than to encode them three times. */
+const LONGEST = 100_000;
 /** Longer lists that were read are noted only once they are encoded: most are read for their own sake, and should not wait. */
 const MOST_READ = 512;
 /** Objects, keys and values that are noted of one list, some 8 MB. Elements beyond are encoded each time. */
@@ -24,12 +27,8 @@ interface Memo {
 	readonly objects: Set<object>;
 }
 
-const validator = new Validator();
-
 /**
- * Remembers the bytes of long lists, with all that must not have changed since.
- *
- * A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To compare
+ * Remembers the bytes of long lists, with all that must not have changed since. A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To compare
  * them is several times as quick as to encode them, and needs no trust: a change in place, at any depth, is seen.
  *
  * To note all that a list holds takes time too, so that it is done only when the list comes the second time, or was read to
@@ -44,21 +43,29 @@ export class ListMemos {
 		this.#classes = classes;
 	}
 
-	/** What is remembered of a list, and how many of its first elements are still as they were. */
-	find(list: unknown): { memo: Memo; count: number } | undefined {
-		const memo = isLong(list) ? this.#memos.get(list[0] as object) : undefined;
-		if (memo === undefined || memo === "seen") return undefined;
-		const count = countSame(list as unknown[], memo);
-		return count === 0 ? undefined : { memo, count };
+	/** What is remembered of a long list, and how many of its first elements are still as they were. */
+	find(list: unknown): { list: readonly unknown[]; memo: Memo; count: number } | undefined {
+		if (!isLong(list)) return undefined;
+		const known = this.#memos.get(list[0] as object);
+		if (known === undefined) this.#memos.set(list[0] as object, "seen");
+		if (known === undefined || known === "seen") return known && { list, memo: this.#begin(list), count: 0 };
+		const count = countSame(list, known);
+		return { list, memo: count === 0 ? this.#begin(list) : known, count };
 	}
 
-	/**
-	 * The bytes of a list whose first elements were found.
-	 *
-	 * @param tail the list of all others, encoded
-	 */
+	#begin(list: readonly unknown[], bytes: Uint8Array = Uint8Array.of(LAYOUT.array), ends: number[] = []): Memo {
+		const memo = { elements: [], bytes, ends, held: [], starts: [], objects: new Set<object>() };
+		this.#memos.set(list[0] as object, memo);
+		return memo;
+	}
+
+	forget(list: readonly unknown[]): void {
+		this.#memos.delete(list[0] as object);
+	}
+
+	/** The bytes of a list that was found, from those of the list of its other elements. */
 	append(list: readonly unknown[], memo: Memo, count: number, tail: Uint8Array): Uint8Array {
-		const end = memo.ends[count - 1] as number;
+		const end = memo.ends[count - 1] ?? 1;
 		if (count < memo.elements.length) {
 			memo.held.length = memo.starts[count] as number;
 			for (const each of [memo.elements, memo.starts, memo.ends]) each.length = count;
@@ -74,19 +81,11 @@ export class ListMemos {
 		return memo.bytes;
 	}
 
-	/**
-	 * Takes down a list that was encoded, or read to be extended.
-	 *
-	 * @param ends those of its elements, if it was read
-	 */
-	keep(list: unknown, bytes: Uint8Array, ends?: number[]): void {
+	/** Takes down a list that was read and will be extended, and where its elements end. */
+	keepRead(list: unknown, bytes: Uint8Array, ends: number[]): void {
 		if (!isLong(list)) return;
-		const first = list[0] as object;
-		const isWorthIt = ends === undefined ? this.#memos.has(first) : list.length <= MOST_READ;
-		if (!isWorthIt) return void this.#memos.set(first, "seen");
-		const memo = { elements: [], bytes, ends: ends ?? endsIn(bytes), held: [], starts: [], objects: new Set<object>() };
-		this.#note(memo, list);
-		this.#memos.set(first, memo);
+		if (list.length > MOST_READ) this.#memos.set(list[0] as object, "seen");
+		else this.#note(this.#begin(list, bytes, ends), list);
 	}
 
 	/** Notes the elements that a memo does not have yet, as far as that can be done. */
@@ -115,38 +114,22 @@ export class ListMemos {
 			for (const element of value) held.push(element);
 			return value.every((element) => this.#hold(element, held));
 		}
-		const isPlain = prototype === Object.prototype || prototype === null;
-		if (isPlain ? hasToJson(value) : !this.#isMessage(value)) return false;
-		holdProperties(value as Fields, prototype, held);
-		if (!isPlain) return this.#holdArguments(value as Fields, held);
-		for (const key in value) if (!this.#hold((value as Fields)[key], held)) return false;
-		return true;
-	}
-
-	#isMessage(value: object): boolean {
 		const kind = kindOf(value);
-		return kind !== null && kind.args === undefined && !this.#classes.has(value);
-	}
-
-	#holdArguments(message: Fields, held: unknown[]): boolean {
-		const given = givenTo(message);
-		holdProperties(given, Object.getPrototypeOf(given), held);
-		const list = argumentsOf(kindOf(message) as never, message);
-		for (let i = 1; i < list.length; i += 2) if (!this.#hold(list[i], held)) return false;
-		return true;
+		// An instance that is no message may have more than its properties.
+		if (kind === null ? !isPlain(prototype) || hasToJson(value) : kind.args !== undefined || this.#classes.has(value))
+			return false;
+		holdProperties(value as Fields, prototype, held);
+		const members = kind === null ? Object.values(value) : argumentsOf(kind, value as Fields);
+		if (kind !== null) holdProperties(givenTo(value as Fields), Object.prototype, held);
+		return members.every((member) => this.#hold(member, held));
 	}
 }
 
-/** A list that is found by its first element. */
+/** A list that is worth to be remembered, and can be found by its first element. */
 function isLong(list: unknown): list is readonly unknown[] {
-	if (!Array.isArray(list) || list.length < SHORTEST || Object.getPrototypeOf(list) !== Array.prototype) return false;
+	if (!Array.isArray(list) || list.length < SHORTEST || list.length > LONGEST) return false;
+	if (Object.getPrototypeOf(list) !== Array.prototype) return false;
 	return typeof list[0] === "object" && list[0] !== null;
-}
-
-function endsIn(bytes: Uint8Array): number[] {
-	const ends: number[] = [];
-	validator.check(bytes, ends);
-	return ends;
 }
 
 function holdProperties(object: Fields, prototype: unknown, held: unknown[]): void {
@@ -189,6 +172,5 @@ function isAsHeld(held: readonly unknown[], at: number): boolean {
 		next += 2;
 	}
 	// The class of a message has a toJSON, and is known.
-	const isPlain = prototype === Object.prototype || prototype === null;
-	return next === at + 3 + size && !(isPlain && hasToJson(object));
+	return next === at + 3 + size && !(isPlain(prototype) && hasToJson(object));
 }

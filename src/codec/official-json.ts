@@ -1,8 +1,8 @@
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, quote } from "../errors.ts";
 import { define } from "./built-ins.ts";
 import { ARGUMENTS } from "./format.ts";
-import { type Fields, makeNamed } from "./instances.ts";
+import { type Fields, makeInstance } from "./instances.ts";
 
 /**
  * Reads what the serializer of LangGraph's own savers wrote: the bytes and the type that it gave them.
@@ -18,21 +18,17 @@ import { type Fields, makeNamed } from "./instances.ts";
  */
 export function decodeOfficial(type: string, data: Uint8Array | string): unknown {
 	if (type === "bytes") return typeof data === "string" ? new TextEncoder().encode(data) : new Uint8Array(data);
-	if (type !== "json")
-		throw new CheckpointError(
-			"CORRUPT",
-			`LangGraph's serializer has no type ${JSON.stringify(type)}, only "json" and "bytes".`,
-		);
+	if (type !== "json") throw unreadable(`it has no type ${quote(type)}, only "json" and "bytes"`);
 	const text = typeof data === "string" ? data : new TextDecoder().decode(data);
 	try {
 		return revive(JSON.parse(text));
 	} catch (cause) {
-		throw new CheckpointError(
-			"CORRUPT",
-			`A value of LangGraph's serializer can't be read: ${(cause as Error).message}.`,
-			{ cause },
-		);
+		throw unreadable((cause as Error).message, { cause });
 	}
+}
+
+function unreadable(reason: string, options?: ErrorOptions): CheckpointError {
+	return new CheckpointError("CORRUPT", `A value of LangGraph's serializer can't be read: ${reason}.`, options);
 }
 
 function revive(value: unknown): unknown {
@@ -70,7 +66,7 @@ function reviveLangChain({ id, kwargs }: Fields): object | undefined {
 	const fields: Fields = {};
 	// LangChain spells most arguments of messages the same in JSON, and turns all others into snake case.
 	for (const [key, value] of Object.entries(kwargs)) fields[ARGUMENTS.includes(key) ? key : toCamelCase(key)] = value;
-	return makeNamed(id.at(-1), fields);
+	return makeInstance(id.at(-1), fields);
 }
 
 function toCamelCase(key: string): string {

@@ -18,27 +18,27 @@ export class UnserializableError extends CheckpointError {
 export class Refusal extends Error {
 	readonly value: unknown;
 
-	constructor(value: unknown) {
-		const kind =
-			typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
-		super(`${kind} would not come back as it was; register its class in \`classes\`, or turn \`strict\` off`);
+	constructor(
+		value: unknown,
+		reason = `${kindOf(value)} would not come back as it was; register its class in \`classes\``,
+	) {
+		super(`${reason}, or turn \`strict\` off`);
 		this.value = value;
 	}
+}
+
+function kindOf(value: unknown): string {
+	return typeof value === "object" ? `an instance of ${value?.constructor?.name ?? "a class"}` : `a ${typeof value}`;
 }
 
 /** The error that a value is refused with, by the one that was thrown while it was encoded. */
 export function explain(error: unknown, root: unknown): unknown {
 	if (error instanceof CheckpointError) return error;
 	const path = error instanceof Refusal ? (findPath(root, error.value) ?? "") : "";
-	return new UnserializableError("the value", path, reasonOf(error), { cause: error });
-}
-
-function reasonOf(error: unknown): string {
-	if (!(error instanceof Error)) return "something in it threw a value that is no error";
+	let reason = error instanceof Error ? error.message : "something in it threw a value that is no error";
 	// A class that makes new objects without end when it is asked for its JSON.
-	return error instanceof RangeError && error.message.includes("call stack")
-		? "it is nested too deeply"
-		: error.message;
+	if (error instanceof RangeError && reason.includes("call stack")) reason = "it is nested too deeply";
+	return new UnserializableError("the value", path, reason, { cause: error });
 }
 
 /** The shortest way from a value to an object, function or symbol inside: `[3].metadata.fn`. */

@@ -69,6 +69,8 @@ export function unpackHead(bytes: Uint8Array): Head {
 		for (let i = 0; i < list.length; i += 2) setOwn<string | number>(found, nameOf(list[i]), list[i + 1] as number);
 		return found;
 	};
+	const current: Versions = {};
+	for (let i = 0; i < versions.length; i++) setOwn<string | number>(current, nameOf(i), versions[i]);
 	const seen: Record<string, Versions> = {};
 	for (let i = 0; i < nodes.length; i += 2) setOwn(seen, nameOf(nodes[i]), toVersions(nodes[i + 1] ?? []));
 	const manifest = new Map<string, Cell>();
@@ -76,7 +78,7 @@ export function unpackHead(bytes: Uint8Array): Head {
 	return {
 		v: v as number,
 		ts: typeof ts === "number" ? new Date(ts).toISOString() : (ts as string),
-		versions: toVersions(versions.flatMap((version, number) => [number, version])),
+		versions: current,
 		seen,
 		metadata: unpackCell(metadata) as Encoded,
 		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,

@@ -1,5 +1,6 @@
 import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
+import { explain } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
 import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
@@ -57,16 +58,14 @@ interface Placement {
 
 /** Stores a checkpoint, of each channel only what changed. */
 export async function put(engine: Engine, input: PutInput): Promise<void> {
-	const { key, parentId, runId, checkpoint, metadata } = input;
+	const { key, parentId, runId, checkpoint } = input;
 	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
 	let base = engine.peekView(baseKey);
-	// Everything is read before the first await: the caller may change its objects as soon as this returns.
-	const { source, step, labels } = splitLabels(metadata);
-	const { versions, seen } = copyVersions(checkpoint);
-	const { v, ts } = checkpoint;
-	const hasDelta = hasDeltaChannel(versions, checkpoint.channel_values);
-	const encoding = encode(engine, input, planChannels(input, base));
-	let { drafts, encodedMetadata } = await encoding;
+	const { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding } = readInput(engine, input, base);
+	const encoded = await encoding;
+	const encodedMetadata = encoded[0] as Encoded;
+	let next = 1;
+	let drafts = planned.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft));
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
 	const isOverwrite = parentId === key.id;
 	// A checkpoint that is put again has no other parent than before.
@@ -122,6 +121,24 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	);
 }
 
+/** Everything is read before the first await: the caller may change its objects as soon as put returns. */
+function readInput(engine: Engine, input: PutInput, base: View | undefined) {
+	const { checkpoint, metadata } = input;
+	try {
+		const { source, step, labels } = splitLabels(metadata);
+		const { versions, seen } = copyVersions(checkpoint);
+		const { v, ts, channel_values } = checkpoint;
+		const hasDelta = hasDeltaChannel(versions, channel_values);
+		const planned = planChannels(input, base);
+		const values: [string, unknown][] = [["metadata", metadata]];
+		for (const { channel, carried } of planned)
+			if (carried === undefined) values.push([channel, channel_values[channel]]);
+		return { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding: engine.encodeAll(values) };
+	} catch (error) {
+		throw explain(error, checkpoint);
+	}
+}
+
 /** The parent, or else the checkpoint itself, which may be put again. */
 async function loadBase(engine: Engine, baseKey: CheckpointKey, key: CheckpointKey): Promise<View | undefined> {
 	return (await engine.loadView(baseKey)) ?? (baseKey.id === key.id ? undefined : await engine.loadView(key));
@@ -138,23 +155,6 @@ function planChannels({ checkpoint, metadata, newVersions }: PutInput, base: Vie
 		const carried = isCarried ? base.head.manifest.get(channel) : undefined;
 		return { channel, version, isNew, carried, encoded: undefined };
 	});
-}
-
-/** Encodes the other channels, and the metadata. */
-async function encode(
-	engine: Engine,
-	{ checkpoint, metadata }: PutInput,
-	drafts: readonly Draft[],
-): Promise<{ drafts: Draft[]; encodedMetadata: Encoded }> {
-	const values: [string, unknown][] = [["metadata", metadata]];
-	for (const { channel, carried } of drafts)
-		if (carried === undefined) values.push([channel, checkpoint.channel_values[channel]]);
-	const encoded = await engine.encodeAll(values);
-	let next = 1;
-	return {
-		encodedMetadata: encoded[0] as Encoded,
-		drafts: drafts.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft)),
-	};
 }
 
 /** What was carried over unseen and is no longer where it was has to be stored again. */

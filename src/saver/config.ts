@@ -11,6 +11,17 @@ export interface Address {
 	readonly id: string | undefined;
 }
 
+/** Reads arguments of a call. An object that throws when it is looked into, as a revoked proxy does, is refused. */
+export function readArguments<T>(call: string, read: () => T): T {
+	try {
+		return read();
+	} catch (cause) {
+		if (cause instanceof CheckpointError) throw cause;
+		const reason = cause instanceof Error ? cause.message : "something in it threw a value that is no error";
+		throw new CheckpointError("INVALID_CONFIG", `The arguments of ${call} can't be read: ${reason}.`, { cause });
+	}
+}
+
 export function readAddress(config: RunnableConfig | undefined): Address {
 	const configurable: Configurable = config?.configurable ?? {};
 	return {

@@ -20,8 +20,8 @@ import { repair } from "../engine/maintenance/repair.ts";
 import { getThread, listThreads, readStats } from "../engine/maintenance/threads.ts";
 import { type Progress, verify } from "../engine/maintenance/verify.ts";
 import { nextTurn, type Pause } from "../engine/pause.ts";
-import { put } from "../engine/put.ts";
-import { putWrites } from "../engine/put-writes.ts";
+import { type PutInput, put } from "../engine/put.ts";
+import { type PutWritesInput, putWrites } from "../engine/put-writes.ts";
 import { list, listRows, readOne, type StoredCheckpoint } from "../engine/read.ts";
 import { CheckpointError, quote } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -30,12 +30,13 @@ import { ChosenPasts, type Past } from "./chosen-pasts.ts";
 import {
 	mustReadThreadId,
 	readAddress,
+	readArguments,
 	readCheckpointId,
 	readRunId,
 	readWritableAddress,
 	writeConfig,
 } from "./config.ts";
-import { matchesFilter } from "./filter.ts";
+import { matchesFilter, readFilter } from "./filter.ts";
 import { checkOptions, checkSignal, readCacheBytes, readKeepLast, readLimit, readOnConflict } from "./options.ts";
 import type {
 	CheckpointInfo,
@@ -118,40 +119,58 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	}
 
 	override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-		const { threadId, ns = "", id } = readAddress(config);
+		const { threadId, ns = "", id } = readArguments("getTuple", () => readAddress(config));
 		if (threadId === undefined) return undefined;
-		const stored = await this.run(() => readOne(this._engine, { threadId, ns, id }));
+		const past = { threadId, ns, id };
+		const newest = id === undefined ? undefined : await this._findNewest(past);
+		const stored = await this.run(() => readOne(this._engine, past));
 		const tuple = stored && this._toTuple(stored);
-		if (id !== undefined) await this._noteChoice(config, tuple, { threadId, ns, id });
+		if (id !== undefined) this._noteChoice(config, tuple, past, newest);
 		return tuple;
 	}
 
 	override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
 		this._checkOpen();
-		const { threadId, ns, id } = readAddress(config);
-		const before = readAddress(options.before).id;
-		const limit = readLimit(options.limit);
+		const { threadId, ns, id, before, limit, filter } = readArguments("list", () => ({
+			...readAddress(config),
+			before: readAddress(options.before).id,
+			limit: readLimit(options.limit),
+			filter: readFilter(options.filter),
+		}));
 		if (limit <= 0) return;
-		const { filter } = options;
 		const accepts = filter && ((metadata: unknown) => matchesFilter(metadata, filter));
+		const start =
+			before === undefined || threadId === undefined ? undefined : { threadId, ns: ns ?? "", id: undefined };
+		const newest = start && (await this._findNewest(start));
 		let isEmpty = true;
 		for await (const stored of list(this._engine, { threadId, ns, id, before, limit, filter, accepts })) {
 			isEmpty = false;
 			const tuple = this._toTuple(stored);
-			if (before !== undefined) await this._noteChoice(config, tuple, stored.key);
+			if (start?.ns === stored.key.ns) this._noteChoice(config, tuple, stored.key, newest);
 			yield tuple;
 		}
 		// A subgraph that is to be replayed from a time before its first checkpoint.
-		if (isEmpty && before !== undefined && threadId !== undefined)
-			await this._noteChoice(config, undefined, { threadId, ns: ns ?? "", id: undefined });
+		if (isEmpty && start !== undefined) this._noteChoice(config, undefined, start, newest);
+	}
+
+	/**
+	 * The newest checkpoint of a namespace, if puts are guarded. To be asked for before another one is: a checkpoint that
+	 * others make an old one meanwhile was not chosen for its age.
+	 */
+	private async _findNewest({ threadId, ns }: Past): Promise<string | undefined> {
+		if (this._chosenPasts === undefined) return undefined;
+		const { checkpoints } = await this.run(() => this._storage.read({ threadId, ns, limit: 1 }, "rows"));
+		return checkpoints[0]?.id;
 	}
 
 	/** Remembers that a caller has asked for a checkpoint of the past, if puts are guarded. */
-	private async _noteChoice(config: RunnableConfig, tuple: CheckpointTuple | undefined, past: Past): Promise<void> {
-		if (this._chosenPasts === undefined) return;
-		const { threadId, ns } = past;
-		const newest = await this.run(() => this._storage.read({ threadId, ns, limit: 1 }, "rows"));
-		if (newest.checkpoints[0]?.id !== past.id) this._chosenPasts.remember(config, tuple?.metadata, past);
+	private _noteChoice(
+		config: RunnableConfig,
+		tuple: CheckpointTuple | undefined,
+		past: Past,
+		newest: string | undefined,
+	): void {
+		if (newest !== past.id) this._chosenPasts?.remember(config, tuple?.metadata, past);
 	}
 
 	/**
@@ -166,6 +185,17 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		metadata: CheckpointMetadata,
 		newVersions?: ChannelVersions | null,
 	): Promise<RunnableConfig> {
+		const input = readArguments("put", () => this._readPut(config, checkpoint, metadata, newVersions ?? undefined));
+		await this.run(() => put(this._engine, input));
+		return writeConfig(input.key);
+	}
+
+	private _readPut(
+		config: RunnableConfig,
+		checkpoint: Checkpoint,
+		metadata: CheckpointMetadata,
+		newVersions: ChannelVersions | undefined,
+	): PutInput {
 		const { threadId, ns = "", id: parentId } = readWritableAddress(config, "put");
 		const id = readCheckpointId(checkpoint?.id || undefined);
 		if (id === undefined)
@@ -175,10 +205,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		const actor = this._actorOf(config, metadata);
 		const copyOf = this._tuples.get(config);
 		const onlyOnHead = this._chosenPasts?.isChosen(config, metadata, { threadId, ns, id: parentId }) === false;
-		const versions = newVersions ?? undefined;
-		const input = { key, parentId, runId, checkpoint, metadata, newVersions: versions, actor, copyOf, onlyOnHead };
-		await this.run(() => put(this._engine, input));
-		return writeConfig(key);
+		return { key, parentId, runId, checkpoint, metadata, newVersions, actor, copyOf, onlyOnHead };
 	}
 
 	/** @param taskPath where the task stands in its superstep: LangGraph 1.5 and later pass it, older ones do not */
@@ -188,22 +215,30 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		taskId: string,
 		taskPath?: string,
 	): Promise<void> {
+		const input = readArguments("putWrites", () => this._readWrites(config, writes, taskId, taskPath));
+		await this.run(() => putWrites(this._engine, input));
+	}
+
+	private _readWrites(
+		config: RunnableConfig,
+		writes: PendingWrite[],
+		taskId: string,
+		taskPath: string | undefined,
+	): PutWritesInput {
 		const { threadId, ns = "", id } = readWritableAddress(config, "putWrites");
 		if (id === undefined)
 			throw new CheckpointError(
 				"INVALID_CONFIG",
 				"putWrites needs `configurable.checkpoint_id`: writes belong to a checkpoint.",
 			);
-		const actor = this._actors.numberOf(config);
-		const input = {
+		return {
 			key: { threadId, ns, id },
 			runId: readRunId(config),
-			actor,
+			actor: this._actors.numberOf(config),
 			taskId: String(taskId),
 			taskPath: taskPath === undefined ? undefined : String(taskPath),
-			writes,
+			writes: writes.map(([channel, value]) => [channel, value]),
 		};
-		await this.run(() => putWrites(this._engine, input));
 	}
 
 	override async deleteThread(threadId: string): Promise<void> {
@@ -216,7 +251,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		config: RunnableConfig;
 		channels: string[];
 	}): Promise<Record<string, DeltaChannelHistory>> {
-		const { threadId, ns = "", id } = readAddress(options.config);
+		const { threadId, ns = "", id } = readArguments("getDeltaChannelHistory", () => readAddress(options.config));
 		return this.run(() => readHistory(this._engine, { threadId, ns, id }, options.channels));
 	}
 
@@ -325,10 +360,13 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	): AsyncGenerator<CheckpointInfo> {
 		this._checkOpen();
 		checkOptions("listCheckpoints", options, ["before", "limit"]);
-		const before = readAddress(options.before).id;
-		const limit = readLimit(options.limit);
-		if (limit <= 0) return;
-		for await (const row of listRows(this._engine, { ...readAddress(config), before, limit }))
+		const query = readArguments("listCheckpoints", () => ({
+			...readAddress(config),
+			before: readAddress(options.before).id,
+			limit: readLimit(options.limit),
+		}));
+		if (query.limit <= 0) return;
+		for await (const row of listRows(this._engine, query))
 			yield {
 				threadId: row.threadId,
 				checkpointNs: row.ns,
@@ -363,7 +401,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 
 	/**
 	 * Removes what can't be read, so that all the rest can: a checkpoint of which anything is lost, and a write. Threads
-	 * without damage stay as they are. A database file that is damaged itself is written anew from all that is sound in it,
+	 * without damage stay as they are. If no checkpoint at all can be read it is refused: then the options are more likely
+	 * wrong than the data. A database file that is damaged itself is written anew from all that is sound in it,
 	 * for which no other process may have it open; the damaged one is kept beside it.
 	 */
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {

@@ -50,7 +50,8 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
 	if (typeof database !== "string" && typeof database?.connect !== "function")
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
-	if (typeof schema !== "string" || schema === "" || schema.includes("\0"))
+	// PostgreSQL would take all halves of surrogate pairs for one character.
+	if (typeof schema !== "string" || schema === "" || schema.includes("\0") || !schema.isWellFormed())
 		throw new CheckpointError("INVALID_OPTION", `\`schema\` must be the name of a schema, got ${quote(schema)}.`);
 	if (Buffer.byteLength(schema) > LONGEST_NAME)
 		throw new CheckpointError(

@@ -5,6 +5,8 @@ import type { CheckpointKey } from "./storage.ts";
  * comes before U+E000.
  */
 export function compareIds(a: string, b: string): number {
+	if (a === b) return 0;
+	if (!HAS_HIGH_UNIT.test(a) || !HAS_HIGH_UNIT.test(b)) return a < b ? -1 : 1;
 	const length = Math.min(a.length, b.length);
 	for (let i = 0; i < length; i++) {
 		const difference = rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
@@ -12,6 +14,9 @@ export function compareIds(a: string, b: string): number {
 	}
 	return a.length - b.length;
 }
+
+/** Both orders agree where one side has no unit from the surrogates on. */
+const HAS_HIGH_UNIT = /[\ud800-\uffff]/;
 
 /** The order of a scan. */
 export function compareRows(a: CheckpointKey, b: CheckpointKey): number {

@@ -1,5 +1,6 @@
 import { readJson } from "./http/body.ts";
 import { Fields } from "./http/fields.ts";
+import { JsonList } from "./http/json-list.ts";
 import type { Access } from "./security/access.ts";
 import type { Studio } from "./studio.ts";
 
@@ -29,6 +30,11 @@ export class Call {
 		const threadId = this.param("thread_id");
 		this.access.check(threadId);
 		return threadId;
+	}
+
+	/** A list to answer with. */
+	newList(): JsonList {
+		return new JsonList(this.studio.limits.answerBytes);
 	}
 
 	/** The JSON that was sent. */

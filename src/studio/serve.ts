@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { checkOptions } from "../saver/options.ts";
+import { isHost } from "./security/origins.ts";
 
 /** Where LangGraph Studio is, and how it is told which server to talk to. */
 const STUDIO = "https://smith.langchain.com/studio/?baseUrl=";
@@ -86,8 +87,9 @@ export function toNodeListener(
 
 function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
 	const { method = "GET", headers, url = "/" } = incoming;
-	const address = `http://${headers.host || "localhost"}${url}`;
-	if (!url.startsWith("/") || !URL.canParse(address)) return undefined;
+	const { host = "" } = headers;
+	const address = `http://${host || "localhost"}${url}`;
+	if (!url.startsWith("/") || !isHost(host) || !URL.canParse(address)) return undefined;
 	const hasBody = method !== "GET" && method !== "HEAD";
 	try {
 		return new Request(address, {

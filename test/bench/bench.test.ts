@@ -22,8 +22,31 @@ describe("The benchmark", () => {
 			expect(growth.map(({ messages }: { messages: number }) => messages)).toEqual([1000, 1000]);
 		}));
 
+	it("measures fresh processes, and files that are open", () =>
+		inTemporaryFolder(async (folder) => {
+			const json = join(folder, "figures.json");
+			const args = ["--quick", "--only", "cold-small-300", "--only", "cold-import", "--only", "open", "--json", json];
+			const output = await runNode([...typescript, "test/bench/bench.ts", ...args]);
+
+			expect(output).toMatch(/\| cold, small states, first 300: put .* \| ≥ 1× \| .* \| ≥ 1× \|$/m);
+			expect(output).toMatch(/\| cold, from the start of the process: .* \| ≥ 1× \| .* \| ≥ 1× \|$/m);
+			expect(output).toMatch(
+				/\| open, small states: .* 20,000 puts \| \d+\.\d+× \([−+][\d.]+ MB\) \| ≤ \+4 MB \| – \| {2}\|$/m,
+			);
+			expect(output).toMatch(/\| open, chat of 1,000 messages: .* \| ≥ 50× \| – \| {2}\|$/m);
+
+			const { rows } = JSON.parse(readFileSync(json, "utf8"));
+			for (const { ours, official } of rows) {
+				expect(ours).toBeGreaterThan(0);
+				expect(official).toBeGreaterThan(0);
+			}
+			for (const { allowance, official, target } of rows)
+				if (allowance !== undefined) expect(official / target).toBeCloseTo(official + allowance);
+		}));
+
 	it("says which workloads there are", async () => {
 		const output = await runNode([...typescript, "test/bench/bench.ts", "--help"]);
-		for (const name of ["chat-1000", "files", "agent", "growth"]) expect(output).toContain(name);
+		for (const name of ["chat-1000", "files", "agent", "cold-import", "open-small", "growth"])
+			expect(output).toContain(name);
 	});
 });

@@ -91,7 +91,7 @@ async function measureAll(chosen: readonly Workload[]): Promise<Sample[]> {
 	const turns = listTurns(chosen);
 	let leftOut = 0;
 	try {
-		await runner.bundle();
+		await runner.prepare(chosen);
 		for (const [i, { workload, backend, round, rounds }] of turns.entries()) {
 			if (round > 1 && !hasTime(start, samples, workload, backend)) {
 				leftOut++;

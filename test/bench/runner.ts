@@ -1,11 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
+import { makeApplication, makeCacheFolder } from "./application.ts";
 import { CLOCK_VARIABLE } from "./clock.ts";
 import type { Job } from "./job.ts";
+import { middleMean } from "./measure.ts";
 import type { Message } from "./turns.ts";
 import type { Backend, Measures, Side, Stage, Workload } from "./workload.ts";
 
@@ -20,13 +22,13 @@ export interface RunOptions {
 	readonly profiles?: string | undefined;
 }
 
-/** What one process measured. */
+/** What one side measured in one round. */
 export interface Sample {
 	readonly workload: string;
 	readonly side: Side;
 	readonly backend: Backend;
 	readonly round: number;
-	/** How long the process ran, with all that is not measured. */
+	/** How long the processes ran, with all that is not measured. */
 	readonly seconds: number;
 	readonly measures: Measures;
 }
@@ -44,7 +46,14 @@ export class Runner {
 		this.#options = options;
 	}
 
-	async bundle(): Promise<void> {
+	/** To be called once, with all that will be measured. */
+	async prepare(workloads: readonly Workload[]): Promise<void> {
+		await this.#bundle();
+		if (workloads.some(({ needsApplication }) => needsApplication))
+			await makeApplication(this.#application, ["first-checkpoint.ts"]);
+	}
+
+	async #bundle(): Promise<void> {
 		await build({
 			entryPoints: [join(import.meta.dirname, "worker.ts")],
 			outfile: this.#worker,
@@ -63,12 +72,24 @@ export class Runner {
 		});
 	}
 
+	get #application(): string {
+		return join(this.#folder, "application");
+	}
+
 	get #worker(): string {
 		return join(this.#folder, "worker.mjs");
 	}
 
-	/** Measures all sides at the same time, in processes that take turns: whatever else the machine does falls on all. */
+	/** Measures one round: a process on each side, or several on each in turn, which count as one sample. */
 	async measure(workload: Workload, sides: readonly Side[], backend: Backend, round: number): Promise<Sample[]> {
+		const repetitions = this.#options.quick ? 1 : (workload.repetitions ?? 1);
+		const samples: Sample[] = [];
+		for (let i = 0; i < repetitions; i++) samples.push(...(await this.#measureOnce(workload, sides, backend, round)));
+		return sides.map((side) => combine(samples.filter((sample) => sample.side === side)));
+	}
+
+	/** Measures all sides at the same time, in processes that take turns: whatever else the machine does falls on all. */
+	async #measureOnce(workload: Workload, sides: readonly Side[], backend: Backend, round: number): Promise<Sample[]> {
 		const runs = sides.map((side) => new Run(this.#makeJob(workload, side, backend), (job) => this.#start(job)));
 		try {
 			if (workload.prepare !== undefined) for (const run of runs) await run.prepare();
@@ -82,7 +103,7 @@ export class Runner {
 			side: stage.side,
 			backend,
 			round,
-			seconds: Math.round(seconds * 10) / 10,
+			seconds,
 			measures: measures as Measures,
 		}));
 	}
@@ -90,7 +111,8 @@ export class Runner {
 	#makeJob({ name }: Workload, side: Side, backend: Backend): Job {
 		const folder = mkdtempSync(join(tmpdir(), "langgraph-checkpoint-delta-bench-"));
 		const { quick, full, url } = this.#options;
-		const stage: Stage = { side, backend, folder, shared: this.#folder, url, quick, full };
+		const application = this.#application;
+		const stage: Stage = { side, backend, folder, shared: this.#folder, application, url, quick, full };
 		return { workload: name, phase: "run", stage };
 	}
 
@@ -115,6 +137,16 @@ export class Runner {
 	close(): void {
 		rmSync(this.#folder, { recursive: true, force: true });
 	}
+}
+
+/** Several samples of one side as one: the mean of the middle half, as a single process may start badly. */
+function combine(samples: readonly Sample[]): Sample {
+	const [first] = samples as [Sample];
+	const combined = Object.keys(first.measures).map((name) => {
+		return [name, middleMean(samples.map(({ measures }) => measures[name] as number))];
+	});
+	const seconds = samples.reduce((sum, sample) => sum + sample.seconds, 0);
+	return { ...first, seconds: Math.round(seconds * 10) / 10, measures: Object.fromEntries(combined) };
 }
 
 /** One side of a workload. */
@@ -164,11 +196,4 @@ class Run {
 		this.#process?.kill();
 		rmSync(this.job.stage.folder, { recursive: true, force: true });
 	}
-}
-
-/** Inside `node_modules`, so that the bundle finds the packages that are not in it. */
-function makeCacheFolder(): string {
-	const cache = resolve(import.meta.dirname, "../../node_modules/.cache");
-	mkdirSync(cache, { recursive: true });
-	return mkdtempSync(join(cache, "bench-"));
 }

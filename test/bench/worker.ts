@@ -11,8 +11,10 @@ const workload = workloads.find(({ name }) => name === job.workload) as Workload
 if (job.phase === "part") await workload.part?.(job.stage, job.part as number);
 else if (job.phase === "prepare") await workload.prepare?.(job.stage);
 else {
-	if (!workload.isCold) await warmUp();
-	await startTakingTurns();
+	if (!workload.isCold) {
+		await warmUp();
+		await startTakingTurns();
+	}
 	process.send?.({ measures: await measure(job.stage) } satisfies Message);
 	process.disconnect();
 }

@@ -12,6 +12,8 @@ export interface Stage {
 	readonly folder: string;
 	/** One that all processes of the benchmark have in common, for what takes long to make. */
 	readonly shared?: string | undefined;
+	/** Of an application that has the compiled package installed, for workloads that need it. */
+	readonly application?: string | undefined;
 	/** Of the PostgreSQL server, where that is the backend. */
 	readonly url?: string | undefined;
 	/** Small sizes: to see that everything runs, and to warm up before the real ones. */
@@ -29,9 +31,14 @@ export type Measures = Record<string, number>;
 export interface MeasureInfo {
 	readonly title: string;
 	readonly target?: Partial<Record<Backend, number>>;
+	/** Instead of a target: the bytes that ours may take more than the official saver. */
+	readonly allowance?: number;
 	/** The one backend on which savers are compared by it. */
 	readonly only?: Backend;
 }
+
+/** From this ratio on, a whole turn counts as equally fast: most of it is LangGraph's own time, which varies by that much. */
+export const EQUAL_TURN = { sqlite: 0.95, memory: 0.95 } as const;
 
 /** One thing that applications do with savers. Every one runs in a process of its own. */
 export interface Workload {
@@ -51,8 +58,12 @@ export interface Workload {
 	part?(stage: Stage, index: number): Promise<void>;
 	/** How long it is run at small sizes before, where a call takes so little that the compiler would be measured. */
 	readonly warmUpMs?: number;
-	/** Whether the process must not have done anything of the kind before. */
+	/** Without warm-up, and without pauses for the other side, in which V8 would go on compiling. */
 	readonly isCold?: boolean;
+	/** How many fresh processes on each side make up one round; one if nothing is said. */
+	readonly repetitions?: number;
+	/** Whether it runs the package as it is published, see {@link Stage.application}. */
+	readonly needsApplication?: boolean;
 }
 
 export type Saver = BaseCheckpointSaver<number>;

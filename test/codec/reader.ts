@@ -211,48 +211,15 @@ class NumberReader {
 	}
 }
 
-export interface PendingWrite {
-	readonly task: string;
-	readonly path: string | null;
-	readonly idx: number;
-	readonly channel: string;
-	readonly type: string | null;
-	readonly value: number | Uint8Array;
-}
-
-/** The writes that stand in the row of a checkpoint. */
-export function readPending(pending: Uint8Array): PendingWrite[] {
-	const channels = new NumberReader(pending, 5);
-	const reader = new NumberReader(pending, 5 + (pending[3] as number) * 128 + (pending[4] as number));
-	let task = "";
-	let path: string | null = null;
-	return Array.from({ length: pending[0] as number }, () => {
-		reader.bytes(4);
-		const [flags = 0] = reader.bytes(1);
-		if ((flags & 1) === 0) {
-			task = flags & 2 ? Buffer.from(reader.bytes(16)).toString("hex") : reader.text();
-			path = flags & 128 ? reader.text() : null;
-		}
-		reader.number();
-		const index = reader.number();
-		if (flags & 16) reader.number();
-		const channel = channels.text();
-		const type = flags & 32 ? reader.text() : null;
-		const value = flags & 64 ? reader.number() : reader.bytes(reader.number());
-		return { task, path, idx: flags & 8 ? -index : index, channel, type, value };
-	});
-}
-
-/** The content of an envelope, or the id of a blob. */
-export function readEnvelope(envelope: Uint8Array, identity: unknown[], key?: Uint8Array): Uint8Array | number {
+/** The content of an envelope. */
+export function readEnvelope(envelope: Uint8Array, identity: unknown[], key?: Uint8Array): Uint8Array {
 	const flags = envelope[0] as number;
-	let content = flags & 2 ? decrypt(envelope, JSON.stringify(identity), key!) : envelope.subarray(5);
+	const content = flags & 2 ? decrypt(envelope, JSON.stringify(identity), key!) : envelope.subarray(5);
 	if ((flags & 2) === 0) {
 		const sum = crc32(content, crc32(Buffer.from(JSON.stringify(identity)), flags));
 		if (sum !== Buffer.from(envelope).readUInt32BE(1)) throw new Error("a checksum that does not fit");
 	}
-	if (flags & 1) content = inflateRawSync(content);
-	return flags & 4 ? Number(Buffer.from(content).readBigUInt64BE()) : content;
+	return flags & 1 ? inflateRawSync(content) : content;
 }
 
 function decrypt(envelope: Uint8Array, identity: string, key: Uint8Array): Uint8Array {

@@ -155,7 +155,7 @@ export const PATCHES: Record<string, [base: string, next: string]> = {
 const KEY = Uint8Array.from({ length: 32 }, (_, n) => n);
 
 interface Envelope {
-	readonly content: Uint8Array | number;
+	readonly content: Uint8Array;
 	/** As it is with and without encryption. */
 	readonly identity: { bound: unknown[]; free: unknown[] };
 	readonly options: SealOptions;
@@ -164,10 +164,11 @@ interface Envelope {
 }
 
 const blob = (id: number, base: number | null, type: string | null) => {
-	const identity = ["blob", id, base, type];
+	const identity = ["blob", id, base, null, type];
 	return { bound: identity, free: identity };
 };
 const row = (kind: string, ...rest: unknown[]) => ({ bound: [kind, "thread", ...rest], free: [kind, null, ...rest] });
+const checkpoint = row("checkpoint", "ns", "1ef", "1ee", "run", "loop", 3);
 const plain = { compression: false };
 const encryption = { keys: { k1: KEY }, current: "k1" };
 
@@ -175,10 +176,10 @@ export const ENVELOPES: Record<string, Envelope> = {
 	"a blob": { content: bytes("content"), identity: blob(7, null, null), options: plain, isExact: true },
 	"a blob that is a patch": { content: bytes("patch"), identity: blob(8, 7, "tjson"), options: plain, isExact: true },
 	"an empty blob": { content: new Uint8Array(), identity: blob(9, null, null), options: plain, isExact: true },
-	"a checkpoint": { content: bytes("head"), identity: row("checkpoint", "ns", "1ef"), options: plain, isExact: true },
+	"a checkpoint": { content: bytes("head"), identity: checkpoint, options: plain, isExact: true },
 	"a write": {
 		content: bytes("value"),
-		identity: row("write", "", "1ef", "task", -3, "__interrupt__", null),
+		identity: row("write", "", "1ef", "task", -3, "~path", "__interrupt__", "run", 7, null, null),
 		options: plain,
 		isExact: true,
 	},
@@ -196,13 +197,13 @@ export const ENVELOPES: Record<string, Envelope> = {
 	},
 	"an encrypted checkpoint": {
 		content: bytes("secret"),
-		identity: row("checkpoint", "ns", "1ef"),
+		identity: checkpoint,
 		options: { ...plain, encryption },
 		isExact: false,
 	},
 	"an encrypted write whose value is a blob": {
-		content: 258,
-		identity: row("write", "", "1ef", "task", 0, "messages", null),
+		content: new Uint8Array(),
+		identity: row("write", "", "1ef", "task", 0, null, "messages", null, null, null, 258),
 		options: { ...plain, encryption },
 		isExact: false,
 	},
@@ -233,7 +234,7 @@ export function makeVectors(): Record<"values" | "heads" | "bases" | "patches" |
 		patches: mapValues(PATCHES, ([base, next]) => diffBytes(bytes(base), bytes(next)).patch),
 		envelopes: mapValues(ENVELOPES, (envelope) => {
 			const sealer = new Sealer(envelope.options);
-			return sealer.sealValue(envelope.content, identityOf(envelope)) as Uint8Array;
+			return sealer.seal(envelope.content, identityOf(envelope));
 		}),
 	};
 }

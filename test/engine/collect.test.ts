@@ -3,7 +3,7 @@ import { DeltaSaver } from "../../src/index.ts";
 import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import { fileSource } from "../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
-import type { CheckpointKey, Depth, Reading, Scan, Storage } from "../../src/storage/storage.ts";
+import type { Storage } from "../../src/storage/storage.ts";
 
 /** Lets somebody else act at a moment of a clean-up. */
 class WatchedStorage extends MemoryStorage {
@@ -21,12 +21,8 @@ class WatchedStorage extends MemoryStorage {
 		return found;
 	}
 
-	override async read(
-		which: Scan | readonly CheckpointKey[],
-		depth: Depth,
-		known?: readonly number[],
-	): Promise<Reading> {
-		const page = await super.read(which, depth, known);
+	override async read(...asked: Parameters<Storage["read"]>): ReturnType<MemoryStorage["read"]> {
+		const page = await super.read(...asked);
 		const act = this.#isCollecting ? this.afterPage : undefined;
 		if (act !== undefined) this.afterPage = undefined;
 		await act?.();

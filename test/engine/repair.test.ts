@@ -297,6 +297,31 @@ describe("a repair", () => {
 		await right.close();
 	});
 
+	it("removes nothing if nothing can be read, and a whole thread if only that can't", async () => {
+		const saver = new SqliteSaver(path);
+		await fill(saver);
+		const before = await collect(saver.list({}));
+		await saver.close();
+		// Rows in clear are no rows for a saver that encrypts.
+		const other = new SqliteSaver(path, { encryption: { key: new Uint8Array(32).fill(7) } });
+		expect((await other.verify()).damage).not.toEqual([]);
+		await expect(other.repair()).rejects.toMatchObject({ code: "CORRUPT", message: expect.stringContaining("clear") });
+		await other.close();
+		const again = new SqliteSaver(path);
+		expect(await collect(again.list({}))).toEqual(before);
+		const damage = (condition: string) =>
+			change((db) => db.exec(`UPDATE delta_checkpoints SET head = damage(head) WHERE ${condition}`));
+		damage("thread_id = 'hurt'");
+		expect((await again.repair()).removed).toHaveLength(4);
+		expect(await thread(again, "sound").ids()).toHaveLength(3);
+		damage("true");
+		await expect(again.repair()).rejects.toMatchObject({ code: "CORRUPT" });
+		await again.clear();
+		await fill(again);
+		expect((await again.verify()).damage).toEqual([]);
+		await again.close();
+	});
+
 	it("of a file that never was a database leaves it alone", async () => {
 		writeFileSync(path, "Dear diary, this is not a database. ".repeat(300));
 		const before = readFileSync(path);

@@ -26,8 +26,6 @@ async function openPostgres(): Promise<Opened> {
 interface Candidate {
 	readonly name: string;
 	readonly create: () => Opened | Promise<Opened>;
-	/** Its calls take effect after a while. */
-	readonly slow?: boolean;
 }
 
 /** A few: `npm run fuzz` has more. */
@@ -42,17 +40,16 @@ const savers: readonly Candidate[] = [
 	{
 		name: "one whose calls overtake each other",
 		create: () => new DeltaSaver(new OvertakingStorage(mulberry32(1))),
-		slow: true,
 	},
 	{ name: "SqliteSaver, read through another connection", create: () => new ReadingElsewhereSaver() },
 	{
 		name: "SqliteSaver with encryption",
 		create: () => new SqliteSaver(":memory:", { encryption: { key: new Uint8Array(32).fill(1) } }),
 	},
-	{ name: "PostgresSaver", create: openPostgres, slow: true },
+	{ name: "PostgresSaver", create: openPostgres },
 ];
 
-describe.each(savers)("A DeltaChannel on $name", ({ create, slow }) => {
+describe.each(savers)("A DeltaChannel on $name", ({ create }) => {
 	const play = async (scenario: (typeof scenarios)[number]) => {
 		const saver = await create();
 		const found = await differences(scenario, saver);
@@ -62,7 +59,6 @@ describe.each(savers)("A DeltaChannel on $name", ({ create, slow }) => {
 
 	for (const scenario of scenarios) {
 		const { name, kind, impossible, refused } = scenario;
-		if (slow && scenario.timed) continue;
 		if (refused?.core === core)
 			it(`is not asked after ${name} (${kind}): ${refused.reason}`, async () => {
 				await expect(scenario.play(new World(new Reference(), false))).rejects.toThrow();

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { checkpointId } from "../../src/contract/scene.ts";
 import { collect, Thread } from "../../src/contract/thread.ts";
 import { type DeltaSaver, MemorySaver } from "../../src/index.ts";
@@ -69,6 +70,30 @@ const ATTACKS: Record<string, string[]> = {
 		" victim ",
 		"VICTIM",
 	],
+};
+
+function makeRevoked(): unknown {
+	const { proxy, revoke } = Proxy.revocable({}, {});
+	revoke();
+	return proxy;
+}
+
+/** Values that throw when they are looked into. */
+const BROKEN: Record<string, () => unknown> = {
+	"a date behind a proxy": () => new Proxy(new Date(0), {}),
+	"an object that says it is a date": () => Object.create(Date.prototype),
+	"a date whose toJSON throws": () =>
+		Object.assign(new Date(0), {
+			toJSON() {
+				throw new Error("mine");
+			},
+		}),
+	"a revoked proxy": makeRevoked,
+	"an object without end": () => {
+		const endless: Record<string, unknown> = {};
+		endless.self = endless;
+		return endless;
+	},
 };
 
 const SAVERS: Record<string, (folder: string) => Promise<{ saver: DeltaSaver; leave?: () => Promise<void> }>> = {
@@ -171,6 +196,46 @@ for (const [name, setup] of Object.entries(SAVERS))
 			for (const [channel, value] of Object.entries(read))
 				expect([channel, Object.getPrototypeOf(value)]).toEqual([channel, Object.prototype]);
 			expect(Object.keys(read.own as object)).toEqual(["__proto__", "constructor"]);
+			await saver.deleteThread("attacker");
+		});
+
+		for (const [kind, make] of Object.entries(BROKEN))
+			it(`a filter with ${kind} is refused, and the saver works on`, async () => {
+				for (const filter of [{ owner: make() }, { owner: [make()] }, { owner: { deep: make() } }, { source: make() }])
+					for (const config of [{}, { configurable: { thread_id: "victim" } }])
+						await expect(collect(saver.list(config, { filter }))).rejects.toMatchObject({ code: "INVALID_OPTION" });
+				expect(await collect(saver.list({}, { filter: { owner: "victim" } }))).toHaveLength(4);
+			});
+
+		it("a call with an object that can't be looked into is refused, and the saver works on", async () => {
+			const config = { configurable: { thread_id: "attacker", checkpoint_id: "c0" } };
+			const checkpoint = { ...emptyCheckpoint(), channel_values: { a: 1 }, channel_versions: { a: 1 } };
+			const metadata = { source: "loop", step: 0, parents: {} } as const;
+			const broken = makeRevoked() as never;
+			const configs = [broken, { configurable: broken }, { ...config, metadata: broken }];
+			const puts: Parameters<DeltaSaver["put"]>[] = [
+				...configs.map((one): Parameters<DeltaSaver["put"]> => [one, checkpoint, metadata, {}]),
+				[config, broken, metadata, {}],
+				[config, checkpoint, broken, {}],
+				[config, checkpoint, metadata, broken],
+				[config, checkpoint, { ...metadata, when: new Proxy(new Date(0), {}) } as never, {}],
+			];
+			for (const part of ["channel_values", "channel_versions", "versions_seen"])
+				puts.push([config, { ...checkpoint, [part]: broken }, metadata, {}]);
+			puts.push([config, { ...checkpoint, versions_seen: { node: broken } }, metadata, {}]);
+			const refused = { code: expect.stringMatching(/^(INVALID_CONFIG|UNSERIALIZABLE)$/) };
+			for (const one of puts) await expect(saver.put(...one)).rejects.toMatchObject(refused);
+			for (const one of configs) await expect(saver.putWrites(one, [["a", 1]], "t")).rejects.toMatchObject(refused);
+			for (const writes of [broken, [broken], [["a", broken]]] as never[])
+				await expect(saver.putWrites(config, writes, "t")).rejects.toMatchObject(refused);
+			for (const one of configs.slice(0, 2)) {
+				await expect(saver.getTuple(one)).rejects.toMatchObject(refused);
+				await expect(collect(saver.list(one))).rejects.toMatchObject(refused);
+				await expect(collect(saver.list({}, { before: one }))).rejects.toMatchObject(refused);
+				await expect(collect(saver.listCheckpoints(one))).rejects.toMatchObject(refused);
+			}
+			expect(await saver.getThread("attacker")).toBeUndefined();
+			await saver.put(config, checkpoint, metadata, {});
 			await saver.deleteThread("attacker");
 		});
 

@@ -92,12 +92,14 @@ async function checkSpace(saver: SqliteSaver, path: string): Promise<string[]> {
 	const problems = damage.map(({ problem }) => `verify: ${problem}`);
 	if (unreachable !== 0) problems.push(`${unreachable} blobs can't be reached`);
 	const db = new Database(path, { readonly: true });
-	for (const table of ["checkpoint", "write", "base"]) {
-		const rows = db
-			.prepare(`SELECT count(*) FROM delta_${table} WHERE thread NOT IN (SELECT pk FROM delta_thread)`)
-			.pluck()
-			.get();
-		if (rows !== 0) problems.push(`${rows} rows of delta_${table} belong to no thread`);
+	const owners = {
+		delta_checkpoints: "thread_id NOT IN (SELECT thread_id FROM delta_threads)",
+		delta_writes: "checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)",
+		delta_bases: "checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)",
+	};
+	for (const [table, isLost] of Object.entries(owners)) {
+		const rows = db.prepare(`SELECT count(*) FROM ${table} WHERE ${isLost}`).pluck().get();
+		if (rows !== 0) problems.push(`${rows} rows of ${table} belong to nothing`);
 	}
 	const free = Number(db.pragma("freelist_count", { simple: true }));
 	if (free > 0) problems.push(`${free} pages are free`);

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
-import { inTemporaryFolder, root, typescript } from "../support/run-node.ts";
+import { inTemporaryFolder } from "../support/run-node.ts";
 import { backends, postgres, sqlite } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
+import { serveFile } from "./support/serve-file-process.ts";
 import { clientFor, startServer } from "./support/server.ts";
 
 describe.each([sqlite, postgres])("After a restart, on a $name", (backend) => {
@@ -66,39 +65,20 @@ describe.each(backends)("Two servers on one $name", (backend) => {
 });
 
 describe("A server that is killed", () => {
-	/** Starts a server on a file in a process of its own. */
-	async function start(file: string): Promise<{ process: ChildProcess; url: string }> {
-		const args = [...typescript, "test/studio/support/serve-file.ts", file];
-		const process_ = spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
-		let output = "";
-		for await (const data of process_.stdout) {
-			output += data;
-			const url = /http:\S+/.exec(output)?.[0];
-			if (url !== undefined) return { process: process_, url };
-		}
-		throw new Error(`The server did not start: ${output}`);
-	}
-
-	async function kill({ process: process_ }: { process: ChildProcess }): Promise<void> {
-		const gone = once(process_, "exit");
-		process_.kill("SIGKILL");
-		await gone;
-	}
-
 	it("leaves a run that goes on after a restart, where it was", async () => {
 		await inTemporaryFolder(async (folder) => {
 			const file = `${folder}/checkpoints.db`;
 			const gate = makeGate();
-			const first = await start(file);
+			const first = await serveFile(file);
 			const client = clientFor(first.url);
 			await client.threads.create({ threadId: "asking", metadata: { owner: "Ada" } });
 			await client.runs.wait("asking", "review", { input: { topic: "death" } });
 			await client.threads.create({ threadId: "working" });
 			const run = await client.runs.create("working", "work", { input: { name: "w", until: gate.path } });
 			while ((await client.threads.getState("working")).next[0] !== "second") await setTimeout(5);
-			await kill(first);
+			await first.kill();
 
-			const second = await start(file);
+			const second = await serveFile(file);
 			const again = clientFor(second.url);
 			expect(await again.threads.get("working")).toMatchObject({ status: "interrupted", interrupts: {} });
 			expect(await again.runs.get("working", run.run_id)).toMatchObject({ status: "interrupted" });
@@ -112,7 +92,7 @@ describe("A server that is killed", () => {
 			expect(await again.runs.wait("asking", "review", { command: { resume: "yes" } })).toMatchObject({
 				draft: "On death. (yes)",
 			});
-			await kill(second);
+			await second.kill();
 		});
 	});
 });

@@ -125,10 +125,40 @@ describe("A server on loopback", () => {
 			"[::]",
 		])
 			expect(await send(server, "/ok", { host }), host).toBe(403);
-		expect(await send(server, "/ok", { host: "a b" })).toBe(400);
 		expect(await sendRaw(server, "GET /ok HTTP/1.1\r\nHost:\r\n\r\n")).toContain("403");
 		for (const host of ["localhost", "127.0.0.1:1", "studio.localhost:2024", "[::1]:2024"])
 			expect(await send(server, "/ok", { host }), host).toBe(200);
+		await isUp(server);
+	});
+
+	it("takes a Host header for nothing but a host and a port: what more it says would be part of the URL", async () => {
+		const server = await startServer();
+		await server.client.threads.create({ threadId: "t" });
+		const hosts = [
+			"a b",
+			"127.0.0.1/threads/t?",
+			"127.0.0.1/threads/t#",
+			"127.0.0.1?",
+			"127.0.0.1#",
+			"127.0.0.1/",
+			"127.0.0.1\\threads\\t?",
+			"127.0.0.1:80/threads/t?",
+			"user@127.0.0.1",
+			"http://127.0.0.1",
+			"127.0.0.1, 127.0.0.1",
+			"127.0.0.1%2fthreads",
+			"127.0.0.1:port",
+			"[::1]/threads/t?",
+		];
+		for (const host of hosts) {
+			for (const method of ["GET", "DELETE"]) expect(await send(server, "/ok", { host }, method), host).toBe(400);
+			// Frameworks make the URL in ways of their own.
+			const request = new Request("http://127.0.0.1/threads/t", { method: "DELETE", headers: { host } });
+			expect((await server.handler(request)).status, host).toBe(400);
+		}
+		const twice = "DELETE /threads/t HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n";
+		expect(await sendRaw(server, twice)).toContain("400");
+		expect(await server.client.threads.count()).toBe(1);
 		await isUp(server);
 	});
 
@@ -157,7 +187,6 @@ describe("A server on loopback", () => {
 			["/threads", { supersteps: [1] }],
 			["/threads", { supersteps: [{ updates: [{ values: {} }] }], metadata: { graph_id: "work" } }],
 			["/threads/search", { limit: -1 }],
-			["/threads/search", { limit: 1e9 }],
 			["/threads/search", { ids: [1] }],
 			["/threads/search", { status: "asleep" }],
 			["/threads/search", { sort_by: "__proto__" }],
@@ -418,6 +447,32 @@ describe.each(backends)("Tenants of a server on a $name", (backend) => {
 		expect(copy.thread_id).toMatch(/^ada:/);
 		expect(await ada!.runs.wait(null, "work", { input: { name: "ada" } })).toMatchObject({ name: "ada" });
 		expect(await admin!.store.searchItems([])).toEqual({ items: [] });
+	});
+
+	it("make no thread if what names it returns no string", async () => {
+		const log = vi.spyOn(console, "error").mockImplementation(() => {});
+		for (const id of [undefined, null, 7, {}, [], Promise.resolve("ada:1"), new String("ada:1")]) {
+			const newThreadId = () => id as never;
+			const server = await startServer(backend, { authorize: () => ({ mayAccess: () => true, newThreadId }) });
+			await server.client.threads.create({ threadId: "t" });
+			log.mockClear();
+			const run = { assistant_id: "work", input: { name: "w" } };
+			const requests: [string, object][] = [
+				["/threads", {}],
+				["/threads/t/copy", {}],
+				["/runs/wait", run],
+				["/runs", { ...run, on_completion: "keep" }],
+			];
+			for (const [path, json] of requests) {
+				const response = await server.fetch(path, { json });
+				expect([response.status, await response.text()], path).toEqual([500, "Internal Server Error"]);
+				expect(String(log.mock.lastCall)).toContain("`newThreadId`, which `authorize` gave, must return a string");
+			}
+			expect(log).toHaveBeenCalledTimes(requests.length);
+			expect(await server.client.threads.count()).toBe(1);
+			await isUp(server);
+		}
+		log.mockRestore();
 	});
 
 	it("are refused if what decides about them fails", async () => {

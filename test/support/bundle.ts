@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { build } from "esbuild";
 import { removeFolder, root } from "./run-node.ts";
@@ -17,7 +17,8 @@ export interface Bundle extends AsyncDisposable {
  * do not bear it
  */
 export async function bundle(program: string, { withPackages = true } = {}): Promise<Bundle> {
-	const cache = join(root, "node_modules", ".cache");
+	// A program that compares its own path sees the real one, also if `node_modules` is a link.
+	const cache = join(realpathSync(join(root, "node_modules")), ".cache");
 	mkdirSync(cache, { recursive: true });
 	const path = join(mkdtempSync(join(cache, "bundle-")), basename(program).replace(/\.tsx?$/, ".mjs"));
 	await build({

@@ -1032,7 +1032,6 @@ export const scenarios: readonly Scenario[] = [
 	},
 	{
 		name: "two runs at once on one thread",
-		timed: true,
 		kind: "concurrent runs",
 		official: "wrong",
 		officialNext: "wrong",
@@ -1042,6 +1041,7 @@ export const scenarios: readonly Scenario[] = [
 			const [slow, open] = graph.gate();
 			const first = graph.invoke(input("slow"), world.config);
 			await slow;
+			await world.reach(graph, 4);
 			const second = await graph.invoke(input("fast"), world.config);
 			open();
 			world.live.push((await first).log, second.log);
@@ -1068,7 +1068,6 @@ export const scenarios: readonly Scenario[] = [
 	},
 	{
 		name: "two commands at once over one checkpoint",
-		timed: true,
 		kind: "concurrent runs",
 		official: "wrong",
 		play: async (world) => {
@@ -1078,6 +1077,7 @@ export const scenarios: readonly Scenario[] = [
 			const [slow, open] = graph.gate();
 			const first = graph.invoke(new Command({ update: input("slow"), goto: "a" }), config);
 			await slow;
+			await world.reach(graph, 3);
 			const second = await graph.invoke(new Command({ update: input("fast"), goto: "a" }), config);
 			open();
 			world.live.push((await first).log, second.log);

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as langgraph from "@langchain/langgraph";
 import { type BaseCheckpointSaver, type CheckpointTuple, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
@@ -80,6 +81,11 @@ export class World {
 		return (await this.find(graph, (snapshot) => snapshot.next.includes(node))).config;
 	}
 
+	/** Waits until the newest checkpoint is of this step: a run goes on while its checkpoints are being stored. */
+	async reach(graph: Any, step: number): Promise<void> {
+		while ((await graph.getState(this.config)).metadata.step < step) await setTimeout(1);
+	}
+
 	async head(graph: Any): Promise<void> {
 		this.live.push((await graph.getState(this.config)).values.log);
 	}
@@ -93,8 +99,6 @@ export interface Scenario {
 	readonly parallel?: boolean;
 	/** Versions of LangGraph take turns: where one finishes a superstep that the other began, tasks have no common order. */
 	readonly mixed?: boolean;
-	/** What the later run finds depends on how fast the store is. */
-	readonly timed?: boolean;
 	/** Plays it and answers the graph whose history is compared, or several that each read it. */
 	readonly play: (world: World) => Promise<Any>;
 	/** What the official MemorySaver makes of it under LangGraph 1.4. */

@@ -64,6 +64,8 @@ export class TeeSaver extends BaseCheckpointSaver {
 	readonly #reference: BaseCheckpointSaver;
 	#candidate: BaseCheckpointSaver;
 	readonly #inFlight = new Set<Promise<unknown>>();
+	/** How many writes were begun. */
+	#writes = 0;
 	readonly #known = new Map<string, Known>();
 	readonly #deltaChannels = new Set<string>();
 
@@ -189,6 +191,7 @@ export class TeeSaver extends BaseCheckpointSaver {
 
 	/** Starts a write in both at once, before anyone can change its arguments. */
 	async #write<T>(label: string, call: (saver: BaseCheckpointSaver) => Promise<T>): Promise<T> {
+		this.#writes++;
 		const both = Promise.all([settle(() => call(this.#reference)), settle(() => call(this.#candidate))]);
 		this.#inFlight.add(both);
 		const [expected, actual] = await both;
@@ -201,13 +204,18 @@ export class TeeSaver extends BaseCheckpointSaver {
 		toCanonical: (value: T) => Canonical,
 		call: (saver: BaseCheckpointSaver) => Promise<T>,
 	): Promise<T> {
-		await this.#settled();
-		const [expected, actual] = await Promise.all([
-			settle(() => call(this.#reference)),
-			settle(() => call(this.#candidate)),
-		]);
-		this.reads += 1;
-		return this.#answer(label, toCanonical, expected, actual);
+		for (;;) {
+			await this.#settled();
+			const writes = this.#writes;
+			const [expected, actual] = await Promise.all([
+				settle(() => call(this.#reference)),
+				settle(() => call(this.#candidate)),
+			]);
+			// A write that was begun meanwhile may be seen by one and not by the other.
+			if (this.#writes !== writes) continue;
+			this.reads += 1;
+			return this.#answer(label, toCanonical, expected, actual);
+		}
 	}
 
 	#answer<T>(label: string, toCanonical: (value: T) => Canonical, expected: Outcome<T>, actual: Outcome<T>): T {

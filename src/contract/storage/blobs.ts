@@ -1,30 +1,17 @@
 import assert from "node:assert/strict";
 import type { BlobRow } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { assertBlobs, assertSameRows } from "./plain.ts";
-import { blobIds, familyBlobs } from "./reads.ts";
-import { blob, blobWrite, row, type StorageScene } from "./storage-scene.ts";
+import { assertBlobs } from "./plain.ts";
+import { blob, blobWrite, pause, row, type StorageScene } from "./storage-scene.ts";
 
 /** getBlobs, and the families of threads that share blobs. */
 export function blobRules(test: StorageTest): void {
-	test("BLOB-ROW: blobs come back as they were given", async (scene) => {
-		const id = await scene.storage.reserveIds(4);
-		const blobs = [
-			blob(id, "whole"),
-			blob(id + 1, "patch", id),
-			blob(id + 2, "typed", undefined, "json"),
-			blob(id + 3, "", id, ""),
-		];
+	test("BLOB-ROW: blobs come back as they were given, those that are not there are left out", async (scene) => {
+		const [a, b, c, d] = await scene.fourIds();
+		const blobs = [blob(a, "whole"), blob(b, "patch", a), blob(c, "typed", undefined, "json"), blob(d, "", a, "")];
 		await putBlobs(scene, blobs);
-		assertBlobs(await scene.storage.getBlobs(blobs.map((one) => one.id)), blobs);
-	});
-
-	test("BLOB-MISSING: blobs that are not there are left out", async (scene) => {
-		const id = await scene.fresh();
-		await putBlobs(scene, [blob(id, "one")]);
-		assert.deepEqual(await scene.storage.getBlobs([]), []);
-		assert.deepEqual(await scene.storage.getBlobs([await scene.fresh()]), []);
-		assertBlobs(await scene.storage.getBlobs([await scene.fresh(), id]), [blob(id, "one")]);
+		assertBlobs(await scene.storage.getBlobs([a, b, c, await scene.fresh(), d]), blobs);
+		for (const nothing of [[], [await scene.fresh()]]) assert.deepEqual(await scene.storage.getBlobs(nothing), []);
 	});
 
 	test("BLOB-BASES: a blob comes with all it is built on, and nothing else, each once", async (scene) => {
@@ -32,59 +19,44 @@ export function blobRules(test: StorageTest): void {
 		const [e, f] = await scene.fourIds();
 		const blobs = [blob(a, "a"), blob(b, "b", a), blob(c, "c", b), blob(d, "d", b), blob(e, "e"), blob(f, "f", c)];
 		await putBlobs(scene, blobs);
-		const idsFor = async (...ids: number[]) =>
-			(await scene.storage.getBlobs(ids)).map(({ id }) => id).sort((x, y) => x - y);
-		assert.deepEqual(await idsFor(a), [a]);
-		assert.deepEqual(await idsFor(c), [a, b, c]);
-		assert.deepEqual(await idsFor(c, d), [a, b, c, d]);
-		assert.deepEqual(await idsFor(d, c, a, c, f), [a, b, c, d, f]);
-		assert.deepEqual(await idsFor(e, f), [a, b, c, e, f]);
+		for (const ids of [[a], [c], [c, d], [d, c, a, c, f], [e, f]]) await scene.storage.getBlobs(ids);
+		assertBlobs(await scene.storage.getBlobs([c]), blobs.slice(0, 3));
 	});
 
-	test("BLOB-BASES: bases of other threads of the family are found", async (scene) => {
-		const { put, copy, storage } = scene;
-		const [base, patch] = [await scene.fresh(), await scene.fresh()];
+	test("BLOB-BASES: bases of other threads of the family are found, one that is missing is left out", async (scene) => {
+		const { storage, put, copy, fourIds } = scene;
+		const [base, patch] = await fourIds();
 		await put({ checkpoint: row("a"), blobs: [blob(base, "base")] });
 		await copy("copy");
 		await put({ checkpoint: row("b", { threadId: "copy" }), blobs: [blob(patch, "patch", base)] });
 		await storage.removeThread("thread");
 		assertBlobs(await storage.getBlobs([patch]), [blob(base, "base"), blob(patch, "patch", base)]);
-	});
-
-	test("BLOB-BASES: a base that is missing is left out", async (scene) => {
-		const [gone, patch] = [await scene.fresh(), await scene.fresh()];
-		await putBlobs(scene, [blob(patch, "patch", gone)]);
-		assertBlobs(await scene.storage.getBlobs([patch]), [blob(patch, "patch", gone)]);
+		await storage.removeBlobs((await scene.thread("copy")).family, [base]);
+		assertBlobs(await storage.getBlobs([patch]), [blob(patch, "patch", base)]);
 	});
 
 	test("BLOB-BASES: bases that go in a circle end", async (scene) => {
-		const id = await scene.storage.reserveIds(5);
-		const blobs = [
-			blob(id, "0", id + 2),
-			blob(id + 1, "1", id),
-			blob(id + 2, "2", id + 1),
-			blob(id + 3, "3", id + 2),
-			blob(id + 4, "self", id + 4),
-		];
+		const [a, b, c, d] = await scene.fourIds();
+		const blobs = [blob(a, "a", c), blob(b, "b", a), blob(c, "c", b), blob(d, "self", d, undefined, c)];
 		await putBlobs(scene, blobs);
-		assertBlobs(await scene.storage.getBlobs([id + 3]), blobs.slice(0, 4));
-		assertBlobs(await scene.storage.getBlobs([id + 1]), blobs.slice(0, 3));
-		assertBlobs(await scene.storage.getBlobs([id + 4]), blobs.slice(4));
+		assertBlobs(await scene.storage.getBlobs([b]), blobs.slice(0, 3));
+		assertBlobs(await scene.storage.getBlobs([d]), blobs);
 	});
 
-	test("BLOB-SOURCES: a blob comes with what else it takes bytes of, with all that is built on, each once", async (scene) => {
-		const id = await scene.storage.reserveIds(6);
+	test("BLOB-BASES: a blob comes with what else it copies bytes from, and all that is built on", async (scene) => {
+		const [a, b, c, d] = await scene.fourIds();
+		const [e, f] = await scene.fourIds();
 		const blobs = [
-			blob(id, "0"),
-			blob(id + 1, "1"),
-			blob(id + 2, "2", id + 1),
-			blob(id + 3, "3", id, undefined, id + 2),
-			blob(id + 4, "4", id + 3, undefined, id + 5),
-			blob(id + 5, "5", undefined, undefined, id + 4),
+			blob(a, "a"),
+			blob(b, "b"),
+			blob(c, "c", b),
+			blob(d, "d", a, undefined, c),
+			blob(e, "e", d, undefined, f),
+			blob(f, "f", undefined, undefined, e),
 		];
 		await putBlobs(scene, blobs);
-		assertBlobs(await scene.storage.getBlobs([id + 3]), blobs.slice(0, 4));
-		assertBlobs(await scene.storage.getBlobs([id + 5]), blobs);
+		assertBlobs(await scene.storage.getBlobs([d]), blobs.slice(0, 4));
+		assertBlobs(await scene.storage.getBlobs([f]), blobs);
 	});
 
 	test("BLOB-BASES: a chain of 1,000 comes whole", async (scene) => {
@@ -95,43 +67,21 @@ export function blobRules(test: StorageTest): void {
 		assert.equal((await scene.storage.getBlobs(blobs.map(({ id }) => id))).length, 1_000);
 	});
 
-	test("FAMILY-JOIN: a copy, and a copy of the copy, join the family of their source", async ({
-		storage,
-		putRows,
-		copy,
-		thread,
-	}) => {
+	test("FAMILY-JOIN: a copy, and a copy of the copy, join the family of their source", async (scene) => {
+		const { storage, putRows, copy, thread } = scene;
 		await putRows(row("a"), row("a", { threadId: "other" }));
 		await copy("copy");
 		await copy("second", { source: "copy" });
 		const { family } = await thread();
 		for (const name of ["copy", "second"]) assert.equal((await thread(name)).family, family);
-		assert.notEqual((await thread("other")).family, family);
-		const expected = await Promise.all(["thread", "copy", "second"].map((name) => thread(name)));
-		assertSameRows((await storage.readFamily(family)).threads, expected);
-	});
-
-	test("FAMILY-JOIN: a family lives on without the thread that founded it", async ({
-		storage,
-		putRows,
-		copy,
-		thread,
-	}) => {
-		await putRows(row("a"));
-		await copy("copy");
-		const { family } = await thread();
+		assert.equal((await storage.readFamily(family)).threads.length, 3);
 		await storage.removeThread("thread");
-		assert.deepEqual((await storage.readFamily(family)).threads, [await thread("copy")]);
+		assert.equal((await storage.readFamily(family)).threads.length, 2);
 		await putRows(row("a"));
 		assert.notEqual((await thread()).family, family);
 	});
 
-	test("FAMILY-JOIN: a family that is not there has no threads and no blobs", async ({ storage, fresh }) => {
-		const family = await fresh();
-		assert.deepEqual(await storage.readFamily(family), { blobs: [], threads: [] });
-	});
-
-	test("FAMILY-BLOBS: blobs belong to the family of the thread they were put for", async (scene) => {
+	test("FAMILY-BLOBS: blobs belong to the family of the thread they were put for, and outlive it", async (scene) => {
 		const { storage, put, copy, thread } = scene;
 		const [whole, patch, value, foreign] = await scene.fourIds();
 		await put({ checkpoint: row("a"), blobs: [blob(whole, "12345")] });
@@ -140,33 +90,17 @@ export function blobRules(test: StorageTest): void {
 		await put({ writes: [blobWrite("b", "task", 0, value)], blobs: [blob(value, "123")] });
 		await put({ checkpoint: row("a", { threadId: "other" }), blobs: [blob(foreign, "1")] });
 		const { family } = await thread();
-		const listed = await familyBlobs(storage, family);
-		assertSameRows(
-			listed.map(({ id, base, source, bytes }) => scene.counted({ id, base, source, bytes })),
-			[
-				{ id: whole, base: undefined, source: undefined, bytes: 5 },
-				{ id: patch, base: whole, source: foreign, bytes: 0 },
-				{ id: value, base: undefined, source: undefined, bytes: 3 },
-			].map(scene.counted),
-		);
-	});
-
-	test("FAMILY-BLOBS: blobs outlive their threads", async ({ storage, put, thread, fresh }) => {
-		const id = await fresh();
-		await put({ checkpoint: row("a"), blobs: [blob(id, "value")] });
-		const { family } = await thread();
-		await storage.removeThread("thread");
-		assert.equal((await familyBlobs(storage, family)).length, 1);
-		assertBlobs(await storage.getBlobs([id]), [blob(id, "value")]);
-		await storage.removeBlobs(family, [id]);
-		assert.deepEqual(await familyBlobs(storage, family), []);
+		for (const name of ["thread", "copy"]) await storage.removeThread(name);
+		const { blobs, threads } = await storage.readFamily(family);
+		assert.deepEqual(new Set(blobs.map(({ id }) => id)), new Set([whole, patch, value]));
+		assert.deepEqual(threads, []);
+		assert.deepEqual(await storage.readFamily(await scene.fresh()), { blobs: [], threads: [] });
 	});
 
 	test("FAMILY-LIST: families with blobs are listed by number, those without threads too", async (scene) => {
 		const { storage, put, thread } = scene;
-		const ids = await scene.fourIds();
 		const families: number[] = [];
-		for (const [n, id] of ids.entries()) {
+		for (const [n, id] of (await scene.fourIds()).entries()) {
 			const threadId = `thread ${n}`;
 			await put({ checkpoint: row("a", { threadId }), blobs: n === 2 ? [] : [blob(id, "value")] });
 			if (n !== 2) families.push((await thread(threadId)).family);
@@ -179,39 +113,36 @@ export function blobRules(test: StorageTest): void {
 		assert.deepEqual(await storage.listFamilies(2, families[2]), []);
 	});
 
-	test("FAMILY-REMOVE: blobs that are removed are gone, the others stay", async (scene) => {
-		const { storage, put, thread } = scene;
-		const [a, b, c, missing] = await scene.fourIds();
+	test("FAMILY-REMOVE: blobs of a family that are removed are gone, all others stay", async (scene) => {
+		const { storage, put, thread, fresh } = scene;
+		const [a, b, c, theirs] = await scene.fourIds();
 		await put({ checkpoint: row("a"), blobs: [blob(a, "a"), blob(b, "b"), blob(c, "c", b)] });
-		const { family } = await thread();
-		await storage.removeBlobs(family, []);
-		assert.equal((await familyBlobs(storage, family)).length, 3);
-		await storage.removeBlobs(family, [a, b, missing, a]);
-		assertBlobs(await storage.getBlobs([a, b, c]), [blob(c, "c", b)]);
-		assert.deepEqual(await blobIds(storage, family), [c]);
-	});
-
-	test("FAMILY-REMOVE: the blobs of another family are not removed", async (scene) => {
-		const { storage, put, thread } = scene;
-		const [mine, theirs] = await scene.fourIds();
-		await put({ checkpoint: row("a"), blobs: [blob(mine, "mine")] });
 		await put({ checkpoint: row("a", { threadId: "other" }), blobs: [blob(theirs, "theirs")] });
-		await storage.removeBlobs((await thread()).family, [theirs]);
-		await storage.removeBlobs(await scene.fresh(), [mine, theirs]);
-		assertBlobs(await storage.getBlobs([mine, theirs]), [blob(mine, "mine"), blob(theirs, "theirs")]);
+		const { family } = await thread();
+		for (const [from, ids] of [
+			[family, []],
+			[family, [theirs]],
+			[await fresh(), [a, theirs]],
+		] as const)
+			await storage.removeBlobs(from, ids);
+		assert.equal((await storage.getBlobs([a, b, c, theirs])).length, 4);
+		await storage.removeBlobs(family, [a, b, await fresh(), a]);
+		assertBlobs(await storage.getBlobs([a, b, c]), [blob(c, "c", b)]);
+		await storage.removeBlobs(family, [c]);
+		assert.deepEqual(await storage.listFamilies(10, undefined), [(await thread("other")).family]);
 	});
 
 	test("FAMILY-MOMENT: a thread that names one of the listed blobs is listed too, however it comes", async (scene) => {
-		const { storage, put, copy, thread, reopen, fresh } = scene;
-		const other = await reopen();
-		await put({ checkpoint: row("a") });
-		const { family } = await thread();
+		await scene.put({ checkpoint: row("a") });
+		const { family } = await scene.thread();
+		const [storage, other] = await scene.race();
 		let isDone = false;
 		const change = async () => {
 			for (let n = 0; n < 30; n++) {
-				const [threadId, id] = [`copy ${n}`, await fresh()];
-				await copy(threadId);
-				await put({ checkpoint: row("b", { threadId, blobs: [id] }), blobs: [blob(id, "value")] });
+				const [threadId, id] = [`copy ${n}`, await scene.fresh()];
+				await storage.copy(await scene.copying(threadId));
+				const checkpoint = row("b", { threadId, blobs: [id] });
+				await storage.put(await scene.batch({ checkpoint, blobs: [blob(id, "value")] }));
 			}
 			isDone = true;
 		};
@@ -219,11 +150,11 @@ export function blobRules(test: StorageTest): void {
 			while (!isDone) {
 				const { blobs, threads } = await other.readFamily(family);
 				assert.ok(threads.length > blobs.length, `${blobs.length} blobs, but ${threads.length - 1} copies`);
-				await new Promise((resolve) => setImmediate(resolve));
+				await pause();
 			}
 		};
 		await Promise.all([change(), look()]);
-		assert.equal((await storage.readFamily(family)).blobs.length, 30);
+		assert.equal((await other.readFamily(family)).blobs.length, 30);
 	});
 }
 

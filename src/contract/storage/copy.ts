@@ -1,19 +1,9 @@
 import assert from "node:assert/strict";
-import type { CheckpointRow } from "../../storage/storage.ts";
+import type { CheckpointKey } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
-import { readAll } from "./audit.ts";
-import {
-	assertBases,
-	assertRows,
-	assertWrites,
-	compareKeys,
-	plainBase,
-	plainRow,
-	plainWrite,
-	sorted,
-} from "./plain.ts";
-import { familyBlobs, findRow, newestRow, pathIds, scanRows, threadBases, threadWrites } from "./reads.ts";
-import { blob, blobWrite, bytes, COPY_ALL, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
+import { assertBases, assertRows, assertWrites, compareKeys } from "./plain.ts";
+import { pathIds, readEverything } from "./reads.ts";
+import { blob, blobWrite, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** copy: a thread made of another's rows. */
 export function copyRules(test: StorageTest): void {
@@ -21,114 +11,50 @@ export function copyRules(test: StorageTest): void {
 		const { storage, copy } = scene;
 		const { checkpoints, writes, deltaBases } = await fill(scene);
 		const copied = await copy("copy");
-		const headBytes = checkpoints.reduce((sum, { head }) => sum + head.length, 0);
-		const bytes = headBytes + 4 * "task 0".length;
-		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 4, writes: 5, bytes }));
-		const there = { threadId: "copy" };
-		const moved = <T extends object>(rows: readonly T[]) => rows.map((one) => ({ ...one, ...there }));
-		assertRows(await scanRows(storage, { ...there, limit: 10 }), moved(checkpoints));
-		assertWrites(await threadWrites(storage, "copy"), moved(writes));
-		assertBases(await threadBases(storage, "copy"), moved(deltaBases));
+		const total = checkpoints.reduce((sum, { head }) => sum + head.length, 0) + 4 * "task 0".length;
+		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 4, writes: 5, bytes: total }));
+		const moved = <T extends object>(rows: readonly T[]) => rows.map((one) => ({ ...one, threadId: "copy" }));
+		assertRows((await storage.read({ threadId: "copy", limit: 10 }, "rows")).checkpoints, moved(checkpoints));
+		const reading = await storage.readThread("copy");
+		assertWrites(reading.writes, moved(writes));
+		assertBases(reading.deltaBases, moved(deltaBases));
 	});
 
-	test("COPY-ALL: the copy begins at its own time, with the source's head", async ({
-		storage,
-		putRows,
-		copy,
-		thread,
-		fresh,
-	}) => {
-		await putRows(row("b"), row("a"), row("z", { ns: "x" }));
+	test("COPY-ALL: the copy begins at its own time, with the source's newest and blobs", async (scene) => {
+		const { storage, copy, thread, fresh } = scene;
+		await fill(scene);
+		const { family } = await thread();
+		const { blobs } = await storage.readFamily(family);
 		const own = await fresh();
 		await copy("copy", { fresh: own, now: 5_000 });
-		const { family } = await thread();
 		const times = { createdAt: 5_000, updatedAt: 5_000 };
-		assert.deepEqual(await thread("copy"), {
-			threadId: "copy",
-			family,
-			stamp: own,
-			...times,
-			checkpoints: 3,
-			newest: "b",
-		});
-		assert.equal((await newestRow(storage, "copy", "x"))?.id, "z");
+		const expected = { threadId: "copy", family, stamp: own, ...times, checkpoints: 4, newest: "c" };
+		assert.deepEqual(await thread("copy"), expected);
+		assert.equal((await storage.readFamily(family)).blobs.length, blobs.length);
 	});
 
-	test("COPY-ALL: the source stays as it is", async (scene) => {
-		const { storage, copy } = scene;
-		await fill(scene);
-		const read = async () => {
-			const { threads, rows, writes, deltaBases } = await readAll(storage);
-			const isSource = ({ threadId }: { threadId: string }) => threadId === "thread";
-			return [threads, rows, writes, deltaBases].map((list) => list.filter(isSource));
-		};
-		const before = await read();
-		await copy("copy");
-		assert.deepEqual(await read(), before);
-	});
-
-	test("COPY-ALL: no blob is stored again", async (scene) => {
-		const { storage, copy, thread } = scene;
-		await fill(scene);
-		const { family } = await thread();
-		const before = await familyBlobs(storage, family);
-		await copy("copy");
-		assert.deepEqual(await familyBlobs(storage, family), before);
-	});
-
-	test("COPY-ALL: a thread without checkpoints can be copied", async ({ storage, put, copy, thread, counted }) => {
+	test("COPY-ALL: a thread without checkpoints can be copied", async ({ put, copy, counted }) => {
 		await put({ writes: [write("a", "task", 0)] });
-		const copied = counted({ checkpoints: 0, writes: 1, bytes: "task 0".length });
-		assert.deepEqual(counted(await copy("copy")), copied);
-		assert.equal((await thread("copy")).checkpoints, 0);
-		assert.equal((await threadWrites(storage, "copy")).length, 1);
-	});
-
-	test("COPY-ALL: delta bases without a checkpoint or writes are copied", async ({
-		storage,
-		putRows,
-		remove,
-		copy,
-	}) => {
-		await putRows(row("a"));
-		await remove({ deltaBases: [deltaBase("gone", "log", "base")] });
-		await copy("copy");
-		const bases = await threadBases(storage, "copy");
-		assertBases(bases, [deltaBase("gone", "log", "base", { threadId: "copy" })]);
+		await put({ deltaBases: [deltaBase("gone", "log", "base")] });
+		const expected = counted({ checkpoints: 0, writes: 1, bytes: "task 0".length });
+		assert.deepEqual(counted(await copy("copy")), expected);
 	});
 
 	test("COPY-SOME: only the chosen checkpoints are copied, with their writes and delta bases", async (scene) => {
 		const { storage, copy, thread } = scene;
-		const { checkpoints, writes, deltaBases } = await fill(scene);
-		const keys = [key("b"), key("a", "x"), key("missing"), key("a", "missing")];
-		const copied = await copy("copy", { keys });
-		const isChosen = (row: { ns: string; id: string }) => keys.some(({ ns, id }) => row.ns === ns && row.id === id);
-		const chosen = <T extends { ns: string; id: string }>(rows: readonly T[]) =>
-			rows.filter(isChosen).map((one) => ({ ...one, threadId: "copy" }));
-		assertRows(await scanRows(storage, { threadId: "copy", limit: 10 }), chosen(checkpoints));
-		assertWrites(await threadWrites(storage, "copy"), chosen(writes));
-		assertBases(await threadBases(storage, "copy"), chosen(deltaBases));
-		const bytes = chosen(checkpoints).reduce((sum, { head }) => sum + head.length, 0) + "task 0".length;
-		assert.deepEqual(scene.counted(copied), scene.counted({ checkpoints: 2, writes: 1, bytes }));
-		assert.equal((await thread("copy")).newest, "b");
-	});
-
-	test("COPY-SOME: nothing can be chosen", async (scene) => {
-		const { storage, copy, thread } = scene;
 		await fill(scene);
-		assert.deepEqual(await copy("copy", { keys: [] }), { checkpoints: 0, writes: 0, bytes: 0 });
-		assert.deepEqual([(await thread("copy")).checkpoints, (await thread("copy")).newest], [0, undefined]);
-		assert.deepEqual(await storage.readThread("copy"), { checkpoints: [], writes: [], deltaBases: [] });
+		const keys = [key("b"), key("a", "x"), key("missing"), key("a", "missing")];
+		const { checkpoints, writes } = await copy("copy", { keys });
+		assert.deepEqual([checkpoints, writes], [2, 1]);
+		assert.equal((await thread("copy")).newest, "b");
+		assert.deepEqual(await copy("empty", { keys: [] }), { checkpoints: 0, writes: 0, bytes: 0 });
+		assert.deepEqual(await storage.readThread("empty"), { checkpoints: [], writes: [], deltaBases: [] });
 	});
 
-	for (const [name, keys] of [
-		["everything", undefined],
-		["some rows", [key("b"), key("c")]],
-		["nothing", []],
-	] as const)
+	for (const [name, keys] of Object.entries({ everything: undefined, "some rows": [key("b"), key("c")], nothing: [] }))
 		test(`COPY-ROWS: rows of the batch come besides ${name}, or in its place, and are counted`, async (scene) => {
 			const { storage, copy, thread } = scene;
-			const { checkpoints, writes, deltaBases } = await fill(scene);
+			const source = await fill(scene);
 			const there = { threadId: "copy" };
 			const added = {
 				checkpoints: [
@@ -143,87 +69,45 @@ export function copyRules(test: StorageTest): void {
 				deltaBases: [deltaBase("b", "log", "other", there), deltaBase("d", "log", "added", there)],
 			};
 			const copied = await copy("copy", { keys, ...added });
-			const isCopied = (row: { ns: string; id: string }) =>
-				keys === undefined || keys.some(({ ns, id }) => row.ns === ns && row.id === id);
-			const isOverridden = ({ ns, id }: { ns: string; id: string }) => ns === "" && id === "b";
-			const moved = <T extends { ns: string; id: string }>(rows: readonly T[]) =>
-				rows.filter(isCopied).map((one) => ({ ...one, ...there }));
-			const rows = [...moved(checkpoints).filter((one) => !isOverridden(one)), ...added.checkpoints];
-			assertRows(await scanRows(storage, { ...there, limit: 10 }), rows.sort(compareKeys));
-			const allWrites = [...moved(writes), ...added.writes];
-			assertWrites(await threadWrites(storage, "copy"), allWrites);
-			const bases = moved(deltaBases).filter((one) => !isOverridden(one));
-			assertBases(await threadBases(storage, "copy"), [...bases, ...added.deltaBases]);
-			const size = [...rows.map(({ head }) => head), ...allWrites.map(({ value }) => value)];
-			const total = size.reduce((sum, { length }) => sum + length, 0);
-			const counts = { checkpoints: rows.length, writes: allWrites.length, bytes: total };
-			assert.deepEqual(scene.counted(copied), scene.counted(counts));
-			const { family, newest, checkpoints: count } = await thread("copy");
-			assert.deepEqual([family, newest, count], [(await thread()).family, "d", rows.length]);
+			const isCopied = (row: CheckpointKey) => keys?.some(({ ns, id }) => row.ns === ns && row.id === id) ?? true;
+			const isOverridden = ({ ns, id }: CheckpointKey) => ns === "" && id === "b";
+			const moved = source.checkpoints.filter((one) => isCopied(one) && !isOverridden(one));
+			const rows = [...moved.map((one) => ({ ...one, ...there })), ...added.checkpoints].sort(compareKeys);
+			assertRows((await storage.read({ ...there, limit: 10 }, "rows")).checkpoints, rows);
+			const writes = source.writes.filter(isCopied).length + added.writes.length;
+			assert.deepEqual([copied.checkpoints, copied.writes], [rows.length, writes]);
+			const { family, newest, checkpoints } = await thread("copy");
+			assert.deepEqual([family, newest, checkpoints], [(await thread()).family, "d", rows.length]);
 			assert.deepEqual(await pathIds(storage, key("d", "", "copy"), 2), keys?.length === 0 ? ["d"] : ["d", "c"]);
-			assertRows([await findRow(storage, key("b"))], [checkpoints[1] as CheckpointRow]);
 		});
 
 	test("COPY-EXISTS: a copy onto a thread that is there, itself or an empty one, changes nothing", async (scene) => {
-		const { storage, put, putRows, remove, thread, fresh, tick } = scene;
+		const { storage, put, putRows, remove, copying } = scene;
 		await putRows(row("a"), row("b", { threadId: "other" }), row("c", { threadId: "empty" }));
 		await put({ writes: [write("a", "task", 0, { threadId: "writes" })] });
 		await remove({ threadId: "empty", checkpoints: [key("c", "", "empty")] });
-		const before = await readAll(storage);
-		for (const target of ["thread", "other", "empty", "writes"]) {
-			const { stamp } = await thread();
-			const batch = { source: "thread", stamp, target, fresh: await fresh(), now: tick(), ...COPY_ALL };
-			assert.equal(await storage.copy(batch), undefined);
-		}
-		assert.deepEqual(await readAll(storage), before);
+		for (const target of ["thread", "other", "empty", "writes"])
+			assert.equal(await storage.copy(await copying(target)), undefined);
 	});
 
 	test("COPY-APART: what happens to one thread does not happen to the other", async (scene) => {
 		const { storage, put, copy, remove } = scene;
 		await fill(scene);
 		await copy("copy");
-		const read = async (threadId: string) => [
-			(await scanRows(storage, { threadId, limit: 10 })).map(plainRow),
-			sorted((await threadWrites(storage, threadId)).map(plainWrite)),
-			sorted((await threadBases(storage, threadId)).map(plainBase)),
-		];
-		const before = await read("copy");
-		await put({
-			checkpoint: row("a", { head: bytes("new") }),
-			writes: [write("a", "task", 0, { value: bytes("new"), conflict: "replace" })],
-		});
-		await remove({
-			checkpoints: [key("b")],
-			relinked: [row("c", { head: bytes("new") })],
-			writes: [write("a", "task", 1)],
-		});
+		const value = { value: bytes("new"), conflict: "replace" } as const;
+		await put({ checkpoint: row("a", { head: bytes("new") }), writes: [write("a", "task", 0, value)] });
+		const relinked = [row("c", { head: bytes("new") })];
+		await remove({ checkpoints: [key("b")], relinked, writes: [write("a", "task", 1)] });
 		await remove({ deltaBases: [deltaBase("a", "log", "new")] });
-		assert.deepEqual(await read("copy"), before);
+		await readEverything(storage);
+		await put({ checkpoint: row("a", { threadId: "copy" }), writes: [write("a", "task 2", 0, { threadId: "copy" })] });
+		await readEverything(storage);
 		await storage.removeThread("thread");
-		assert.deepEqual(await read("copy"), before);
-	});
-
-	test("COPY-APART: a write that comes later is in one thread only, beside few others or many", async (scene) => {
-		const { storage, putWrites, copy, remove } = scene;
-		for (const count of [1, 15, 16, 17, 40]) {
-			const [source, target] = [`source of ${count}`, `copy of ${count}`];
-			const there = (threadId: string, idx: number) => write("a", "task", idx, { threadId });
-			for (let idx = 0; idx < count; idx++) await putWrites(there(source, idx * 2));
-			await copy(target, { source });
-			const copied = Array.from({ length: count }, (_, idx) => there(target, idx * 2));
-			await putWrites(there(source, 1));
-			await remove({ threadId: source, writes: [there(source, 0)] });
-			assertWrites(await threadWrites(storage, target), copied);
-			await putWrites(there(target, 1));
-			const kept = Array.from({ length: count - 1 }, (_, idx) => there(source, idx * 2 + 2));
-			assertWrites(await threadWrites(storage, source), [...kept, there(source, 1)]);
-			assertWrites(await threadWrites(storage, target), [...copied, there(target, 1)]);
-		}
 	});
 }
 
-/** Three rows and one in a namespace, in the order of a scan, with writes (one in a blob, one of a row that is not there) and delta bases. */
-async function fill({ put, putWrites, remove, fresh }: StorageScene) {
+/** Three rows and one in a namespace, in the order of a scan, with writes (one in a blob, one of no row) and delta bases. */
+async function fill({ put, putRows, putWrites, fresh }: StorageScene) {
 	const id = await fresh();
 	const checkpoints = [
 		row("c", { parentId: "b" }),
@@ -243,9 +127,8 @@ async function fill({ put, putWrites, remove, fresh }: StorageScene) {
 		deltaBase("b", "log", "of b"),
 		deltaBase("a", "log", "of x", { ns: "x" }),
 	];
-	for (const checkpoint of checkpoints) await put({ checkpoint });
-	await put({ blobs: [blob(id, "large")] });
+	await putRows(...checkpoints);
+	await put({ blobs: [blob(id, "large")], deltaBases });
 	await putWrites(...writes);
-	await remove({ deltaBases });
 	return { checkpoints, writes, deltaBases };
 }

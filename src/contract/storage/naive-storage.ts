@@ -1,211 +1,185 @@
+import { CheckpointError } from "../../errors.ts";
+import { checkHead } from "../../storage/guard.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
 	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
+	Depth,
+	FoundCheckpoint,
+	Labels,
 	NewWrite,
-	PathReading,
 	PutBatch,
-	PutResult,
 	RemoveBatch,
+	Replacement,
 	RowCount,
 	Scan,
+	Storage,
+	ThreadRow,
 	WriteKey,
 	WriteRow,
 } from "../../storage/storage.ts";
-import type { readAll } from "./audit.ts";
-import { compareIds, compareKeys, plainWrite, sorted } from "./plain.ts";
+import { compareIds, compareKeys, plainWrite } from "./plain.ts";
 
-interface Thread {
-	readonly threadId: string;
-	readonly family: number;
-	stamp: number;
-	readonly createdAt: number;
-	updatedAt: number;
-}
+type Thread = { -readonly [F in keyof Omit<ThreadRow, "checkpoints" | "newest">]: ThreadRow[F] };
+type LabelledRow = CheckpointRow & { readonly labels: Labels | undefined };
+type ThreadPlace = Pick<ThreadRow, "updatedAt" | "threadId">;
 
-/** What a storage promises, in lists that are searched from end to end: the model that others are compared with. */
-export class NaiveStorage {
-	threads: Thread[] = [];
-	#rows: CheckpointRow[] = [];
+/**
+ * What a storage promises, in lists that are searched from end to end: too simple to be wrong. Every answer of the storage
+ * under test is compared with the one of this model.
+ */
+export class NaiveStorage implements Storage {
+	#threads: Thread[] = [];
+	#rows: LabelledRow[] = [];
 	#writes: WriteRow[] = [];
 	#deltaBases: DeltaBaseRow[] = [];
 	#blobs: (BlobRow & { readonly family: number })[] = [];
+	#nextId = 1;
 
-	put(batch: PutBatch): PutResult | undefined {
-		const { threadId, stamp, fresh, now, checkpoint } = batch;
-		let thread = this.#thread(threadId);
-		if (stamp !== undefined && thread?.stamp !== stamp) return undefined;
-		if (thread === undefined) {
-			thread = { threadId, family: fresh, stamp: fresh, createdAt: now, updatedAt: now };
-			this.threads.push(thread);
-		}
-		const { family } = thread;
-		this.#putWrites(batch.writes);
-		this.#blobs.push(...batch.blobs.map((blob) => ({ ...blob, family })));
-		for (const base of batch.deltaBases) this.#putBase(base);
-		if (checkpoint === undefined) return { family, stamp: thread.stamp, replaced: false };
-		const replaced = this.#putRow(checkpoint);
-		thread.updatedAt = now;
-		if (replaced) thread.stamp = fresh;
-		return { family, stamp: thread.stamp, replaced };
+	async reserveIds(count: number) {
+		this.#nextId += count;
+		return this.#nextId - count;
 	}
 
-	remove(batch: RemoveBatch): RowCount | undefined {
-		const { threadId, checkpoints, relinked } = batch;
-		const thread = this.#thread(threadId);
-		if (thread?.stamp !== batch.stamp) return undefined;
-		thread.stamp = batch.newStamp;
-		const isGone = (row: CheckpointKey) => checkpoints.some((key) => isSame(row, key));
-		const isGoneWrite = (row: WriteRow) =>
-			isGone(row) ||
-			batch.writes.some((key) => isSameWrite(row, key)) ||
-			(batch.orphans.some((key) => isSameWrite(row, key)) && this.find(row) === undefined);
-		const removed = count(this.#rows.filter(isGone), this.#writes.filter(isGoneWrite));
-		this.#writes = this.#writes.filter((write) => !isGoneWrite(write));
-		this.#rows = this.#rows.filter((row) => !isGone(row));
-		this.#deltaBases = this.#deltaBases.filter((base) => !isGone(base));
-		for (const row of relinked) this.#putRow(row);
-		for (const base of batch.deltaBases) this.#putBase(base);
-		return removed;
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []) {
+		const rows = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
+		const checkpoints = rows.map((row) => this.#toFound(row));
+		if (depth === "rows") return { checkpoints, writes: [], blobs: [] };
+		const writes = this.#writes.filter((write) => rows.some((row) => isSame(row, write)));
+		const named = [...rows.flatMap(({ blobs }) => blobs), ...writes.flatMap(({ blob }) => blob ?? [])];
+		return { checkpoints, writes, blobs: this.#collectBlobs(named, known) };
 	}
 
-	copy(batch: CopyBatch): RowCount | undefined {
-		const { source, target: threadId, keys, now } = batch;
-		const from = this.#thread(source);
-		if (from?.stamp !== batch.stamp || this.#thread(threadId) !== undefined) return undefined;
-		this.threads.push({ threadId, family: from.family, stamp: batch.fresh, createdAt: now, updatedAt: now });
-		const isCopied = (row: CheckpointKey) =>
-			row.threadId === source && (keys === undefined || keys.some((key) => isSame(key, row)));
-		const isThere = (row: CheckpointKey) => row.threadId === threadId;
-		this.#rows.push(...this.#rows.filter(isCopied).map((row) => ({ ...row, threadId })));
-		for (const row of batch.checkpoints) this.#putRow(row);
-		this.#writes.push(...this.#writes.filter(isCopied).map((write) => ({ ...write, threadId })));
-		this.#writes.push(...batch.writes.map(plainWrite));
-		for (const base of this.#deltaBases.filter(isCopied)) this.#putBase({ ...base, threadId });
-		for (const base of batch.deltaBases) this.#putBase(base);
-		return count(this.#rows.filter(isThere), this.#writes.filter(isThere));
-	}
-
-	removeThread(threadId: string): RowCount {
-		const isGone = (row: { threadId: string }) => row.threadId === threadId;
-		const removed = count(this.#rows.filter(isGone), this.#writes.filter(isGone));
-		this.threads = this.threads.filter((thread) => !isGone(thread));
-		this.#rows = this.#rows.filter((row) => !isGone(row));
-		this.#writes = this.#writes.filter((write) => !isGone(write));
-		this.#deltaBases = this.#deltaBases.filter((base) => !isGone(base));
-		return removed;
-	}
-
-	removeBlobs(family: number, ids: readonly number[]): void {
-		this.#blobs = this.#blobs.filter((blob) => blob.family !== family || !ids.includes(blob.id));
-	}
-
-	find(key: CheckpointKey): CheckpointRow | undefined {
-		return this.#rows.find((row) => isSame(row, key));
-	}
-
-	scan({ threadId, ns, before, after, source, step, limit }: Scan): CheckpointRow[] {
+	#scan({ threadId, ns, before, after, source, step, labels, limit }: Scan): LabelledRow[] {
 		const matching = this.#rows.filter(
 			(row) =>
 				(threadId ?? row.threadId) === row.threadId &&
 				(ns ?? row.ns) === row.ns &&
 				(before === undefined || compareIds(row.id, before) < 0) &&
 				(after === undefined || compareKeys(after, row) < 0) &&
-				(source === undefined || row.source === source) &&
-				(step === undefined || row.step === step),
+				(source ?? row.source) === row.source &&
+				(step ?? row.step) === row.step &&
+				hasLabels(row, labels),
 		);
 		return matching.sort(compareKeys).slice(0, limit);
 	}
 
-	/** The writes of these checkpoints, and the blobs that it takes to decode both, without those that are known. */
-	readValues(rows: readonly CheckpointRow[], known: readonly number[]) {
-		const writes = this.#writes.filter((write) => rows.some((row) => isSame(row, write)));
-		const named = [...rows.flatMap(({ blobs }) => blobs), ...writes.flatMap(({ blob }) => blob ?? [])];
-		return { writes, blobs: this.getBlobs(named, known) };
-	}
-
-	readPath(
-		key: CheckpointKey,
-		limit: number,
-	): Omit<PathReading, "path" | "siblings" | "epoch"> & {
-		path: CheckpointRow[];
-		siblings: CheckpointRow[];
-	} {
-		const path: CheckpointRow[] = [];
-		let next = this.find(key);
+	async readPath(key: CheckpointKey, limit: number) {
+		const path: LabelledRow[] = [];
+		let next = this.#find(key);
 		while (next !== undefined && path.length < limit && !path.includes(next)) {
 			path.push(next);
 			const { parentId } = next;
-			next = parentId === undefined ? undefined : this.find({ ...key, id: parentId });
+			next = parentId === undefined ? undefined : this.#find({ ...key, id: parentId });
 		}
-		const isHere = (row: CheckpointKey) => row.threadId === key.threadId && row.ns === key.ns;
-		const last = path.at(-1);
-		const isOrphan = (write: WriteRow, before: string) =>
-			isHere(write) && this.find(write) === undefined && compareIds(write.id, before) < 0;
+		const isOnPath = (key: CheckpointKey) => path.some((row) => isSame(row, key));
+		const isSibling = (row: LabelledRow) =>
+			!path.includes(row) && row.parentId !== undefined && isOnPath({ ...row, id: row.parentId });
+		const last = next === undefined ? path.at(-1) : undefined;
+		const isOrphan = (write: WriteRow) =>
+			isSame(write, { ...key, id: write.id }) &&
+			this.#find(write) === undefined &&
+			compareIds(write.id, last?.id ?? "") < 0;
 		return {
-			path,
-			siblings: this.#rows.filter(
-				(row) => isHere(row) && !path.includes(row) && path.some(({ id }) => id === row.parentId),
-			),
-			writes: this.#writes.filter((write) => path.some((row) => isSame(row, write))),
-			deltaBases: this.#deltaBases.filter((base) => path.some((row) => isSame(row, base))),
-			orphans:
-				last === undefined || next !== undefined ? undefined : this.#writes.filter((write) => isOrphan(write, last.id)),
+			path: path.map((row) => this.#toFound(row)),
+			siblings: this.#rows.filter(isSibling).map((row) => this.#toFound(row)),
+			writes: this.#writes.filter(isOnPath),
+			deltaBases: this.#deltaBases.filter(isOnPath),
+			orphans: last && this.#writes.filter(isOrphan),
+			epoch: 0,
 		};
 	}
 
-	/** These blobs and all that they are built on, but for those that are known. */
-	getBlobs(ids: readonly number[], known: readonly number[] = []): BlobRow[] {
-		const found = new Map<number, BlobRow>();
+	async readThread(threadId: string) {
+		const isIn = (row: CheckpointKey) => row.threadId === threadId;
+		return {
+			checkpoints: this.#rows.filter(isIn).sort(compareKeys),
+			writes: this.#writes.filter(isIn),
+			deltaBases: this.#deltaBases.filter(isIn),
+		};
+	}
+
+	async getBlobs(ids: readonly number[]) {
+		return this.#collectBlobs(ids, []);
+	}
+
+	#collectBlobs(ids: readonly number[], known: readonly number[]): BlobRow[] {
+		const found = new Set<BlobRow>();
 		const open = [...ids];
 		for (const id of open) {
 			const blob = this.#blobs.find((one) => one.id === id);
-			if (blob === undefined || found.has(id) || known.includes(id)) continue;
-			const { family: _, ...row } = blob;
-			found.set(id, row);
+			if (blob === undefined || found.has(blob) || known.includes(id)) continue;
+			found.add(blob);
 			for (const other of [blob.base, blob.source]) if (other !== undefined) open.push(other);
 		}
-		return [...found.values()];
+		return [...found];
 	}
 
-	readAll(): Awaited<ReturnType<typeof readAll>> {
-		const total = count(this.#rows, []);
-		const writes = count([], this.#writes);
-		const blobBytes = this.#blobs.reduce((sum, { data }) => sum + data.length, 0);
+	async findRuns(runIds: readonly string[]) {
+		const isWanted = ({ runId }: { readonly runId: string | undefined }) =>
+			runId !== undefined && runIds.includes(runId);
+		return { checkpoints: this.#rows.filter(isWanted), writes: this.#writes.filter(isWanted) };
+	}
+
+	async getThread(threadId: string) {
+		const thread = this.#thread(threadId);
+		return thread && this.#describe(thread);
+	}
+
+	async listThreads(limit: number, after: ThreadPlace | undefined) {
+		const rest = this.#threads.filter((thread) => after === undefined || compareThreads(after, thread) < 0);
+		return rest
+			.sort(compareThreads)
+			.slice(0, limit)
+			.map((thread) => this.#describe(thread));
+	}
+
+	async readFamily(family: number) {
+		const blobs = this.#blobs.filter((blob) => blob.family === family);
+		const threads = this.#threads.filter((thread) => thread.family === family);
 		return {
-			threads: this.threads.map((thread) => this.#describe(thread)).sort(compareThreads),
-			rows: [...this.#rows].sort(compareKeys) as ReturnType<typeof this.readAll>["rows"],
-			writes: sorted(this.#writes.map(plainWrite)),
-			deltaBases: sorted(this.#deltaBases),
-			families: [...new Set(this.#blobs.map(({ family }) => family))].sort((a, b) => a - b),
-			blobs: sorted(this.getBlobs(this.#blobs.map(({ id }) => id))),
-			totals: {
-				threads: this.threads.length,
-				checkpoints: total.checkpoints,
-				writes: writes.writes,
-				bytes: { checkpoints: total.bytes, blobs: blobBytes, writes: writes.bytes },
-			},
+			blobs: blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length })),
+			threads: threads.map((thread) => this.#describe(thread)),
 		};
 	}
 
-	#describe(thread: Thread) {
-		const rows = this.#rows.filter(({ threadId }) => threadId === thread.threadId);
-		const [newest] = rows.filter(({ ns }) => ns === "").sort(compareKeys);
-		return { ...thread, checkpoints: rows.length, newest: newest?.id };
+	async listFamilies(limit: number, after = -1) {
+		const families = [...new Set(this.#blobs.map(({ family }) => family))].sort((a, b) => a - b);
+		return families.filter((family) => family > after).slice(0, limit);
 	}
 
-	#thread(threadId: string): Thread | undefined {
-		return this.threads.find((thread) => thread.threadId === threadId);
+	async totals() {
+		const [rows, writes] = [count(this.#rows, []), count([], this.#writes)];
+		const blobs = this.#blobs.reduce((sum, { data }) => sum + data.length, 0);
+		const bytes = { checkpoints: rows.bytes, blobs, writes: writes.bytes };
+		return { threads: this.#threads.length, checkpoints: rows.checkpoints, writes: writes.writes, bytes };
 	}
 
-	/** Answers whether it took the place of another. */
-	#putRow(row: CheckpointRow): boolean {
-		const others = this.#rows.filter((one) => !isSame(one, row));
-		const replaced = others.length < this.#rows.length;
-		this.#rows = [...others, row];
-		return replaced;
+	async put(batch: PutBatch) {
+		const { threadId, stamp, fresh, now, checkpoint, labels } = batch;
+		let thread = this.#thread(threadId);
+		if (stamp !== undefined && thread?.stamp !== stamp) return undefined;
+		if (checkpoint !== undefined && batch.onlyOnHead) {
+			const [newest] = this.#scan({ threadId, ns: checkpoint.ns, limit: 1 });
+			checkHead(checkpoint, newest, this.#find(checkpoint) !== undefined);
+		}
+		if (batch.blobs.some(({ id }) => this.#blobs.some((blob) => blob.id === id)))
+			throw new CheckpointError("STORAGE", "A blob id is taken.");
+		if (thread === undefined) {
+			thread = { threadId, family: fresh, stamp: fresh, createdAt: now, updatedAt: now };
+			this.#threads.push(thread);
+		}
+		const { family } = thread;
+		this.#blobs.push(...batch.blobs.map((blob) => ({ ...blob, family })));
+		this.#putWrites(batch.writes);
+		for (const base of batch.deltaBases) this.#putBase(base);
+		const replaced = checkpoint !== undefined && this.#find(checkpoint) !== undefined;
+		if (checkpoint !== undefined) this.#putRow({ ...checkpoint, labels });
+		if (checkpoint !== undefined) thread.updatedAt = now;
+		if (replaced) thread.stamp = fresh;
+		return { family, stamp: thread.stamp, replaced };
 	}
 
 	#putWrites(writes: readonly NewWrite[]): void {
@@ -217,6 +191,117 @@ export class NaiveStorage {
 			const stored = plainWrite({ ...write, generation: write.conflict === "add" ? next : 0 });
 			this.#writes = [...this.#writes.filter((one) => !isSameWrite(one, stored)), stored];
 		}
+	}
+
+	async remove(batch: RemoveBatch) {
+		const thread = this.#thread(batch.threadId);
+		if (thread?.stamp !== batch.stamp) return undefined;
+		thread.stamp = batch.newStamp;
+		const isGone = (row: CheckpointKey) => batch.checkpoints.some((key) => isSame(row, key));
+		const isGoneWrite = (row: WriteRow) =>
+			isGone(row) ||
+			batch.writes.some((key) => isSameWrite(row, key)) ||
+			(batch.orphans.some((key) => isSameWrite(row, key)) && this.#find(row) === undefined);
+		const removed = this.#removeWhere(isGone, isGoneWrite);
+		for (const row of batch.relinked) this.#putRow({ ...row, labels: this.#find(row)?.labels });
+		for (const base of batch.deltaBases) this.#putBase(base);
+		return removed;
+	}
+
+	async copy(batch: CopyBatch) {
+		const { source, target: threadId, keys, now } = batch;
+		const from = this.#thread(source);
+		if (from?.stamp !== batch.stamp || this.#thread(threadId) !== undefined) return undefined;
+		this.#threads.push({ threadId, family: from.family, stamp: batch.fresh, createdAt: now, updatedAt: now });
+		const isCopied = (row: CheckpointKey) =>
+			row.threadId === source && (keys === undefined || keys.some((key) => isSame(key, row)));
+		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
+		this.#rows.push(...move(this.#rows));
+		this.#writes.push(...move(this.#writes), ...batch.writes);
+		this.#deltaBases.push(...move(this.#deltaBases));
+		for (const row of batch.checkpoints) this.#putRow({ ...row, labels: this.#find(row)?.labels });
+		for (const base of batch.deltaBases) this.#putBase(base);
+		const isThere = (row: CheckpointKey) => row.threadId === threadId;
+		return count(this.#rows.filter(isThere), this.#writes.filter(isThere));
+	}
+
+	async removeThread(threadId: string) {
+		const isGone = (row: { threadId: string }) => row.threadId === threadId;
+		this.#threads = this.#threads.filter((thread) => !isGone(thread));
+		return this.#removeWhere(isGone, isGone);
+	}
+
+	#removeWhere(isGone: (row: CheckpointKey) => boolean, isGoneWrite: (row: WriteRow) => boolean): RowCount {
+		const removed = count(this.#rows.filter(isGone), this.#writes.filter(isGoneWrite));
+		this.#writes = this.#writes.filter((write) => !isGoneWrite(write));
+		this.#rows = this.#rows.filter((row) => !isGone(row));
+		this.#deltaBases = this.#deltaBases.filter((base) => !isGone(base));
+		return removed;
+	}
+
+	async removeBlobs(family: number, ids: readonly number[]) {
+		this.#blobs = this.#blobs.filter((blob) => blob.family !== family || !ids.includes(blob.id));
+	}
+
+	async replaceBytes(replacements: readonly Replacement[]) {
+		return replacements.filter((one) => this.#replace(one)).length;
+	}
+
+	#replace(one: Replacement): boolean {
+		const { from, to } = one;
+		let replaced = false;
+		const swap = <T>(row: T, isIt: boolean, bytes: Uint8Array, change: object): T => {
+			if (!isIt || Buffer.compare(bytes, from) !== 0) return row;
+			replaced = true;
+			return { ...row, ...change };
+		};
+		if (one.kind === "checkpoint")
+			this.#rows = this.#rows.map((row) => swap(row, isSame(row, one.key), row.head, { head: to, labels: undefined }));
+		if (one.kind === "write")
+			this.#writes = this.#writes.map((row) => swap(row, isSameWrite(row, one.key), row.value, { value: to }));
+		if (one.kind === "deltaBase") {
+			const isIt = (base: DeltaBaseRow) => isSame(base, one.key) && base.channel === one.channel;
+			this.#deltaBases = this.#deltaBases.map((row) => swap(row, isIt(row), row.data, { data: to }));
+		}
+		if (one.kind === "blob")
+			this.#blobs = this.#blobs.map((row) => swap(row, row.id === one.id, row.data, { data: to }));
+		return replaced;
+	}
+
+	async clear() {
+		this.#threads = [];
+		this.#rows = [];
+		this.#writes = [];
+		this.#deltaBases = [];
+		this.#blobs = [];
+	}
+
+	readonly check = async () => [];
+	readonly repair = async () => [];
+	readonly tidy = async () => false;
+	readonly close = async () => {};
+
+	#find(key: CheckpointKey): LabelledRow | undefined {
+		return this.#rows.find((row) => isSame(row, key));
+	}
+
+	#toFound(row: LabelledRow): FoundCheckpoint {
+		return { ...row, stamp: this.#thread(row.threadId)?.stamp ?? 0 };
+	}
+
+	#describe(thread: Thread): ThreadRow {
+		const { threadId } = thread;
+		const [newest] = this.#scan({ threadId, ns: "", limit: 1 });
+		const checkpoints = this.#rows.filter((row) => row.threadId === threadId).length;
+		return { ...thread, checkpoints, newest: newest?.id };
+	}
+
+	#thread(threadId: string): Thread | undefined {
+		return this.#threads.find((thread) => thread.threadId === threadId);
+	}
+
+	#putRow(row: LabelledRow): void {
+		this.#rows = [...this.#rows.filter((one) => !isSame(one, row)), row];
 	}
 
 	#putBase(base: DeltaBaseRow): void {
@@ -233,12 +318,18 @@ function isSameWrite(a: WriteKey, b: WriteKey): boolean {
 	return isSame(a, b) && a.taskId === b.taskId && a.idx === b.idx && a.generation === b.generation;
 }
 
+/** A row without labels is found by any. */
+function hasLabels(row: LabelledRow, wanted: Labels = {}): boolean {
+	const { labels } = row;
+	return labels === undefined || Object.entries(wanted).every(([name, value]) => labels[name] === value);
+}
+
 function count(rows: readonly CheckpointRow[], writes: readonly WriteRow[]): RowCount {
 	const heads = rows.reduce((sum, { head }) => sum + head.length, 0);
 	const values = writes.reduce((sum, { value }) => sum + value.length, 0);
 	return { checkpoints: rows.length, writes: writes.length, bytes: heads + values };
 }
 
-function compareThreads(a: Thread, b: Thread): number {
+function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
 	return b.updatedAt - a.updatedAt || compareIds(b.threadId, a.threadId);
 }

@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
-import type { BlobRow, CheckpointKey, CheckpointRow, DeltaBaseRow, WriteKey, WriteRow } from "../../storage/storage.ts";
+import type {
+	BlobRow,
+	CheckpointKey,
+	CheckpointRow,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	WriteKey,
+	WriteRow,
+} from "../../storage/storage.ts";
 
 /** Rows with the fields that the interface names and no others, and bytes of one class: fit to be compared. */
 export function plainRow({ threadId, ns, id, parentId, runId, source, step, blobs, head }: CheckpointRow) {
 	return { threadId, ns, id, parentId, runId, source, step, blobs: [...blobs], head: plainBytes(head) };
+}
+
+export function plainFound(row: FoundCheckpoint) {
+	return { ...plainRow(row), stamp: row.stamp };
 }
 
 export function plainWrite(write: WriteRow) {
@@ -44,11 +56,6 @@ function sortable(row: object): unknown[] {
 	return Object.values(row).filter((value) => typeof value === "string" || typeof value === "number");
 }
 
-/** Compares rows that come in any order. */
-export function assertSameRows<T extends object>(actual: readonly T[], expected: readonly T[]): void {
-	assert.deepEqual(sorted(actual), sorted(expected));
-}
-
 /** Compares checkpoints, in order. */
 export function assertRows(actual: readonly (CheckpointRow | undefined)[], expected: readonly CheckpointRow[]): void {
 	assert.deepEqual(
@@ -59,17 +66,17 @@ export function assertRows(actual: readonly (CheckpointRow | undefined)[], expec
 
 /** Compares writes that come in any order. */
 export function assertWrites(actual: readonly WriteRow[], expected: readonly WriteRow[]): void {
-	assertSameRows(actual.map(plainWrite), expected.map(plainWrite));
+	assert.deepEqual(sorted(actual.map(plainWrite)), sorted(expected.map(plainWrite)));
 }
 
 /** Compares delta bases that come in any order. */
 export function assertBases(actual: readonly DeltaBaseRow[], expected: readonly DeltaBaseRow[]): void {
-	assertSameRows(actual.map(plainBase), expected.map(plainBase));
+	assert.deepEqual(sorted(actual.map(plainBase)), sorted(expected.map(plainBase)));
 }
 
 /** Compares blobs that come in any order. */
 export function assertBlobs(actual: readonly BlobRow[], expected: readonly BlobRow[]): void {
-	assertSameRows(actual.map(plainBlob), expected.map(plainBlob));
+	assert.deepEqual(sorted(actual.map(plainBlob)), sorted(expected.map(plainBlob)));
 }
 
 /** Ids are compared by their bytes in UTF-8, which is by their code points. */

@@ -1,32 +1,17 @@
-import type {
-	CheckpointKey,
-	DeltaBaseRow,
-	FoundCheckpoint,
-	ListedBlob,
-	Scan,
-	Storage,
-	WriteRow,
-} from "../../storage/storage.ts";
+import assert from "node:assert/strict";
+import type { CheckpointKey, FoundCheckpoint, Scan, Storage, WriteRow } from "../../storage/storage.ts";
 import { plainKey } from "./plain.ts";
 
 /** More than any test stores. */
 export const ALL = 1_000_000;
 
-export async function scanRows(storage: Storage, scan: Scan): Promise<readonly FoundCheckpoint[]> {
-	return (await storage.read(scan, "rows")).checkpoints;
-}
-
 /** The keys that a scan finds, in its order. */
 export async function scanKeys(storage: Storage, scan: Partial<Scan> = {}): Promise<CheckpointKey[]> {
-	return (await scanRows(storage, { limit: ALL, ...scan })).map(plainKey);
+	return (await storage.read({ limit: ALL, ...scan }, "rows")).checkpoints.map(plainKey);
 }
 
 export async function findRow(storage: Storage, key: CheckpointKey): Promise<FoundCheckpoint | undefined> {
 	return (await storage.read([key], "rows")).checkpoints[0];
-}
-
-export async function newestRow(storage: Storage, threadId: string, ns: string): Promise<FoundCheckpoint | undefined> {
-	return (await scanRows(storage, { threadId, ns, limit: 1 }))[0];
 }
 
 export async function pathIds(storage: Storage, key: CheckpointKey, limit = ALL): Promise<string[]> {
@@ -35,25 +20,44 @@ export async function pathIds(storage: Storage, key: CheckpointKey, limit = ALL)
 
 /** The writes under one key, with or without a checkpoint. */
 export async function writesAt(storage: Storage, key: CheckpointKey): Promise<WriteRow[]> {
-	return (await threadWrites(storage, key.threadId)).filter(({ ns, id }) => ns === key.ns && id === key.id);
+	const { writes } = await storage.readThread(key.threadId);
+	return writes.filter(({ ns, id }) => ns === key.ns && id === key.id);
 }
 
-export async function threadWrites(storage: Storage, threadId: string): Promise<readonly WriteRow[]> {
-	return (await storage.readThread(threadId)).writes;
+/** How many checkpoints of a thread are read in every way there is. */
+const MOST_PATHS = 20;
+
+/** Reads all that is stored, in every way there is. Of a checked storage this compares everything. */
+export async function readEverything(storage: Storage): Promise<void> {
+	assert.deepEqual(await storage.check(), []);
+	await storage.read({ limit: ALL }, "values");
+	for (const { threadId } of await storage.listThreads(ALL, undefined)) {
+		await storage.getThread(threadId);
+		await storage.read({ threadId, limit: ALL }, "values");
+		const { checkpoints } = await storage.readThread(threadId);
+		for (const ns of new Set(checkpoints.map((row) => row.ns)))
+			await storage.read({ threadId, ns, limit: 1 }, "values");
+		await storage.read(checkpoints.slice(0, MOST_PATHS), "values");
+		for (const row of checkpoints.slice(0, MOST_PATHS)) await storage.readPath(row, ALL);
+	}
+	for (const family of await storage.listFamilies(ALL, undefined)) {
+		const { blobs } = await storage.readFamily(family);
+		await storage.getBlobs(blobs.map(({ id }) => id));
+	}
+	await storage.totals();
 }
 
-export async function basesAt(storage: Storage, key: CheckpointKey): Promise<DeltaBaseRow[]> {
-	return (await threadBases(storage, key.threadId)).filter(({ ns, id }) => ns === key.ns && id === key.id);
-}
-
-export async function threadBases(storage: Storage, threadId: string): Promise<readonly DeltaBaseRow[]> {
-	return (await storage.readThread(threadId)).deltaBases;
-}
-
-export async function familyBlobs(storage: Storage, family: number): Promise<readonly ListedBlob[]> {
-	return (await storage.readFamily(family)).blobs;
-}
-
-export async function blobIds(storage: Storage, family: number): Promise<number[]> {
-	return (await familyBlobs(storage, family)).map(({ id }) => id).sort((a, b) => a - b);
+/** Compares what a storage counts with its rows, where nothing is known of them. */
+export async function assertCounted(storage: Storage): Promise<void> {
+	assert.deepEqual(await storage.check(), []);
+	const threads = await storage.listThreads(ALL, undefined);
+	const rows = await scanKeys(storage);
+	for (const { threadId, checkpoints, newest } of threads) {
+		const own = rows.filter((row) => row.threadId === threadId);
+		assert.deepEqual([checkpoints, newest], [own.length, own.find(({ ns }) => ns === "")?.id]);
+	}
+	const readings = await Promise.all(threads.map(({ threadId }) => storage.readThread(threadId)));
+	const writes = readings.reduce((sum, reading) => sum + reading.writes.length, 0);
+	const { bytes: _, ...totals } = await storage.totals();
+	assert.deepEqual(totals, { threads: threads.length, checkpoints: rows.length, writes });
 }

@@ -2,18 +2,7 @@ import assert from "node:assert/strict";
 import { checkpointId } from "../scene.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { assertBases, assertBlobs, assertRows, assertWrites, plainKey } from "./plain.ts";
-import {
-	basesAt,
-	familyBlobs,
-	findRow,
-	newestRow,
-	pathIds,
-	scanKeys,
-	scanRows,
-	threadBases,
-	threadWrites,
-	writesAt,
-} from "./reads.ts";
+import { findRow, pathIds, scanKeys, writesAt } from "./reads.ts";
 import { blob, blobWrite, bytes, deltaBase, key, row, type StorageScene, write } from "./storage-scene.ts";
 
 /** remove and removeThread: rows that go, and what the others are given instead. */
@@ -23,71 +12,42 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		const removed = await remove({ checkpoints: [key("a")] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 1, writes: 2, bytes: "head a".length + "12345".length }));
-		assert.deepEqual(await scanKeys(storage), [key("b"), key("a", "x")]);
-		assert.deepEqual(await writesAt(storage, key("a")), []);
-		assert.deepEqual(await basesAt(storage, key("a")), []);
-		assert.equal((await threadWrites(storage, "thread")).length, 2);
-		assert.equal((await threadBases(storage, "thread")).length, 2);
+		const { checkpoints, writes, deltaBases } = await storage.readThread("thread");
+		assert.deepEqual(checkpoints.map(plainKey), [key("b"), key("a", "x")]);
+		assert.deepEqual([writes.length, deltaBases.length], [2, 2]);
 	});
 
-	test("REMOVE-ROW: several checkpoints of several namespaces go at once", async (scene) => {
+	test("REMOVE-ROW: several checkpoints of several namespaces go at once, what is not there is not counted", async (scene) => {
 		const { storage, remove, thread } = scene;
 		await fill(scene);
-		const { checkpoints, writes } = await remove({ checkpoints: [key("b"), key("a", "x"), key("never")] });
+		const { checkpoints, writes } = await remove({
+			checkpoints: [key("b"), key("a", "x"), key("never"), key("b", "y")],
+			writes: [write("a", "never", 0), write("c", "task", 0, { ns: "z" })],
+			orphans: [write("a", "never", 1), write("c", "task", 0)],
+		});
 		assert.deepEqual([checkpoints, writes], [2, 2]);
 		assert.deepEqual(await scanKeys(storage), [key("a")]);
 		assert.equal((await thread()).newest, "a");
 	});
 
-	test("REMOVE-ROW: blobs stay, also those that the writes named", async (scene) => {
-		const { storage, remove, thread } = scene;
+	test("REMOVE-ROW: the blobs stay, and a thread without checkpoints too", async (scene) => {
+		const { storage, remove, thread, putRows } = scene;
 		const id = await fill(scene);
 		await remove({ checkpoints: [key("a"), key("b"), key("a", "x")] });
-		assertBlobs(await storage.getBlobs([id]), [blob(id, "large")]);
-		assert.equal((await familyBlobs(storage, (await thread()).family)).length, 1);
-	});
-
-	test("REMOVE-ROW: a thread that has lost all its checkpoints is still there", async (scene) => {
-		const { storage, remove, thread, putRows } = scene;
-		await fill(scene);
-		await remove({ checkpoints: [key("a"), key("b"), key("a", "x")] });
-		const { checkpoints, newest } = await thread();
+		const { checkpoints, newest, family } = await thread();
 		assert.deepEqual([checkpoints, newest], [0, undefined]);
-		assert.equal(await newestRow(storage, "thread", ""), undefined);
+		assertBlobs(await storage.getBlobs([id]), [blob(id, "large")]);
+		assert.equal((await storage.readFamily(family)).blobs.length, 1);
 		await putRows(row("0"));
 		assert.equal((await thread()).newest, "0");
 	});
 
-	test("REMOVE-ROW: other threads stay as they are", async (scene) => {
-		const { storage, remove, copy } = scene;
-		await fill(scene);
-		await copy("copy");
-		await remove({ checkpoints: [key("a"), key("b")] });
-		assert.equal((await scanRows(storage, { threadId: "copy", limit: 10 })).length, 3);
-		assert.equal((await threadWrites(storage, "copy")).length, 4);
-		assert.equal((await threadBases(storage, "copy")).length, 3);
-	});
-
-	test("REMOVE-ROW: the writes under an id that has no row go with it", async ({
-		storage,
-		putWrites,
-		remove,
-		counted,
-	}) => {
+	test("REMOVE-ROW: writes and delta bases under an id that has no row go with it", async (scene) => {
+		const { put, putWrites, remove, counted } = scene;
 		await putWrites(write("gone", "task", 0), write("gone2", "task", 0));
+		await put({ deltaBases: [deltaBase("gone", "log", "base")] });
 		const removed = await remove({ checkpoints: [key("gone")] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "task 0".length }));
-		assert.equal((await threadWrites(storage, "thread")).length, 1);
-	});
-
-	test("REMOVE-ROW: what is not there is not counted", async ({ putRows, remove, counted }) => {
-		await putRows(row("a"));
-		const removed = await remove({
-			checkpoints: [key("b"), key("a", "x"), key("b", "y")],
-			writes: [write("a", "task", 0), write("c", "task", 0, { ns: "z" })],
-			orphans: [write("a", "task", 1), write("c", "task", 0)],
-		});
-		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 0, bytes: 0 }));
 	});
 
 	test("REMOVE-ROW: an id can be put again, and has nothing of what it had", async (scene) => {
@@ -95,63 +55,43 @@ export function removeRules(test: StorageTest): void {
 		await fill(scene);
 		await remove({ checkpoints: [key("b")] });
 		await putRows(row("b", { parentId: "other" }));
-		assert.equal((await findRow(storage, key("b")))?.parentId, "other");
-		assert.deepEqual(await writesAt(storage, key("b")), []);
-		assert.deepEqual(await basesAt(storage, key("b")), []);
+		const { path, writes, deltaBases } = await storage.readPath(key("b"), 1);
+		assert.deepEqual([path[0]?.parentId, writes, deltaBases], ["other", [], []]);
 	});
 
-	test("REMOVE-RUN: of checkpoints in a row what came between them meanwhile stays, and the writes of no checkpoint", async ({
-		storage,
-		putRows,
-		putWrites,
-		remove,
-	}) => {
+	test("REMOVE-RUN: of checkpoints in a row what came between them meanwhile stays, and the writes of no checkpoint", async (scene) => {
+		const { storage, putRows, putWrites, remove } = scene;
 		const id = checkpointId;
 		for (const n of [1, 3, 5, 7]) await putRows(row(id(n), { parentId: n === 1 ? undefined : id(n - 2) }));
 		for (const n of [1, 3, 4]) await putWrites(write(id(n), "task", 0));
 		await remove({ checkpoints: [key(id(3)), key(id(1))] });
 		assert.deepEqual(await scanKeys(storage), [key(id(7)), key(id(5))]);
-		assertWrites(await threadWrites(storage, "thread"), [write(id(4), "task", 0)]);
 		await putRows(row(id(6)));
 		await remove({ checkpoints: [key(id(7)), key(id(5))] });
 		assert.deepEqual(await scanKeys(storage), [key(id(6))]);
-		assertWrites(await threadWrites(storage, "thread"), [write(id(4), "task", 0)]);
+		assertWrites((await storage.readThread("thread")).writes, [write(id(4), "task", 0)]);
 	});
 
-	test("REMOVE-ORPHAN: a write goes if its checkpoint has no row, and stays if it has one", async ({
-		storage,
-		putRows,
-		putWrites,
-		remove,
-		counted,
-	}) => {
-		await putWrites(write("1", "a", 0));
-		await putWrites(write("2", "a", 0), write("2", "a", 1));
+	test("REMOVE-ORPHAN: a write goes if its checkpoint has no row, and stays if it has one", async (scene) => {
+		const { storage, putRows, putWrites, remove, counted } = scene;
+		await putWrites(write("1", "a", 0), write("2", "a", 0), write("2", "a", 1));
 		await putRows(row("1"));
 		const removed = await remove({ orphans: [write("1", "a", 0), write("2", "a", 1), write("3", "a", 0)] });
 		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "a 1".length }));
-		assertWrites(await threadWrites(storage, "thread"), [write("1", "a", 0), write("2", "a", 0)]);
+		assertWrites((await storage.readThread("thread")).writes, [write("1", "a", 0), write("2", "a", 0)]);
 		await putRows(row("2"));
 		assertWrites(await writesAt(storage, key("2")), [write("2", "a", 0)]);
 	});
 
-	test("REMOVE-WRITE: a single write goes, its neighbours stay", async ({
-		storage,
-		putRows,
-		putWrites,
-		remove,
-		counted,
-	}) => {
+	test("REMOVE-WRITE: a single write goes, its neighbours stay", async (scene) => {
+		const { storage, putRows, putWrites, remove } = scene;
 		const writes = ["a", "ab"].flatMap((task) => [0, 1, 11, -1].map((idx) => write("1", task, idx)));
 		await putRows(row("1"), row("1", { ns: "x" }));
 		await putWrites(...writes, write("1", "a", 1, { ns: "x" }));
 		const removed = await remove({ writes: [write("1", "a", 1), write("1", "a", 2), write("1", "b", 1)] });
-		assert.deepEqual(counted(removed), counted({ checkpoints: 0, writes: 1, bytes: "a 1".length }));
-		assertWrites(
-			await writesAt(storage, key("1")),
-			writes.filter((one) => one.taskId !== "a" || one.idx !== 1),
-		);
-		assert.equal((await writesAt(storage, key("1", "x"))).length, 1);
+		assert.deepEqual([removed.checkpoints, removed.writes], [0, 1]);
+		const left = writes.filter((one) => one.taskId !== "a" || one.idx !== 1);
+		assertWrites(await writesAt(storage, key("1")), left);
 	});
 
 	test("REMOVE-WRITE: a write that goes with its checkpoint is counted once", async (scene) => {
@@ -164,103 +104,59 @@ export function removeRules(test: StorageTest): void {
 		const { storage, put, putRows, remove, fourIds } = scene;
 		const [before, after] = await fourIds();
 		const c = row("c", { parentId: "b", runId: "run", source: "loop", step: 3, blobs: [before] });
-		const others = [row("a"), row("c", { ns: "x", parentId: "b" }), row("e", { parentId: "b" })];
-		await put({
-			checkpoint: c,
-			blobs: [blob(before, "before"), blob(after, "after")],
-			writes: [write("c", "task", 0)],
-		});
-		await putRows(...others, row("b", { parentId: "a" }), row("d", { parentId: "b" }));
+		const blobs = [blob(before, "before"), blob(after, "after")];
+		await put({ checkpoint: c, blobs, writes: [write("c", "task", 0)] });
+		await putRows(row("a"), row("b", { parentId: "a" }), row("d", { parentId: "b" }));
+		await putRows(row("c", { ns: "x", parentId: "b" }), row("e", { parentId: "b" }));
 		const relinked = [
 			{ ...c, parentId: "a", head: bytes("another"), blobs: [after] },
 			row("d", { parentId: undefined, head: bytes("") }),
 		];
 		await remove({ checkpoints: [key("b")], relinked });
-		assertRows(await scanRows(storage, { limit: 10 }), [
-			others[2],
-			relinked[1],
-			relinked[0],
-			others[1],
-			others[0],
-		] as never);
-		const { writes, blobs } = await storage.read([key("c")], "values");
-		assertWrites(writes, [write("c", "task", 0)]);
-		assertBlobs(blobs, [blob(after, "after")]);
+		const reading = await storage.read([key("c"), key("d")], "values");
+		assertRows(reading.checkpoints, relinked);
+		assertWrites(reading.writes, [write("c", "task", 0)]);
+		assertBlobs(reading.blobs, [blob(after, "after")]);
 		assert.deepEqual(await pathIds(storage, key("c")), ["c", "a"]);
-		assert.deepEqual((await storage.findRuns(["run"])).checkpoints.map(plainKey), [key("c")]);
+		assert.equal((await findRow(storage, key("e")))?.parentId, "b");
 	});
 
 	test("REMOVE-BASE: delta bases are stored by checkpoint and channel, the newest in place of an older one", async (scene) => {
 		const { storage, putRows, remove } = scene;
 		await putRows(row("a"), row("b"));
-		const bases = [
-			deltaBase("a", "log", "1"),
-			deltaBase("a", "log2", ""),
-			deltaBase("b", "log", "3"),
-			deltaBase("a", "log", "4", { ns: "x" }),
-		];
+		const bases = [deltaBase("a", "log", "1"), deltaBase("a", "log2", ""), deltaBase("a", "log", "4", { ns: "x" })];
 		await remove({ deltaBases: [deltaBase("a", "log", "older, and longer"), deltaBase("b", "log", "3")] });
-		await remove({ deltaBases: bases.filter(({ id }) => id === "a") });
-		assertBases(await threadBases(storage, "thread"), bases);
-		assertBases((await storage.readPath(key("a"), 1)).deltaBases, bases.slice(0, 2));
+		await remove({ deltaBases: bases });
+		assertBases((await storage.readThread("thread")).deltaBases, [...bases, deltaBase("b", "log", "3")]);
 	});
 
 	test("REMOVE-THREAD: a thread goes with all its rows, and is counted", async (scene) => {
 		const { storage, putRows, counted } = scene;
 		await fill(scene);
 		await putRows(row("a", { threadId: "thread2" }), row("a", { threadId: "threa" }));
+		const bytes = 3 * "head a".length + "12345".length + 2 * "123".length;
 		const removed = await storage.removeThread("thread");
-		assert.deepEqual(
-			counted(removed),
-			counted({
-				checkpoints: 3,
-				writes: 4,
-				bytes: 3 * "head a".length + "12345".length + 2 * "123".length,
-			}),
-		);
+		assert.deepEqual(counted(removed), counted({ checkpoints: 3, writes: 4, bytes }));
 		assert.equal(await storage.getThread("thread"), undefined);
-		assert.deepEqual(await threadWrites(storage, "thread"), []);
-		assert.deepEqual(await threadBases(storage, "thread"), []);
-		assert.deepEqual(
-			(await scanRows(storage, { limit: 10 })).map(({ threadId }) => threadId),
-			["threa", "thread2"],
-		);
-	});
-
-	test("REMOVE-THREAD: a thread that is made again has nothing of what it had", async (scene) => {
-		const { storage, putRows, thread } = scene;
-		await fill(scene);
-		await storage.removeThread("thread");
+		assert.deepEqual(await storage.readThread("thread"), { checkpoints: [], writes: [], deltaBases: [] });
 		await putRows(row("a"));
-		const { checkpoints, newest } = await thread();
-		assert.deepEqual([checkpoints, newest], [1, "a"]);
-		assert.deepEqual(await threadWrites(storage, "thread"), []);
-		assert.deepEqual(await threadBases(storage, "thread"), []);
-	});
-
-	test("REMOVE-THREAD: a thread that is not there counts nothing", async ({ storage, putRows }) => {
-		await putRows(row("a"));
+		const { writes, deltaBases } = await storage.readThread("thread");
+		assert.deepEqual([writes, deltaBases], [[], []]);
 		assert.deepEqual(await storage.removeThread("missing"), { checkpoints: 0, writes: 0, bytes: 0 });
 	});
 }
 
 /** Rows `a` and `b`, and an `a` in a namespace, with heads of six bytes, writes, one of them in a blob, and delta bases. */
-async function fill({ put, remove, fresh }: StorageScene): Promise<number> {
+async function fill({ put, fresh }: StorageScene): Promise<number> {
 	const id = await fresh();
 	const head = (name: string) => ({ head: bytes(`head ${name}`) });
 	const writes = [write("a", "task", 0, { value: bytes("12345") }), blobWrite("a", "task", 1, id)];
 	await put({ checkpoint: row("a", head("a")), writes, blobs: [blob(id, "large")] });
-	await put({
-		checkpoint: row("b", { parentId: "a", ...head("b") }),
-		writes: [write("b", "task", 0, { value: bytes("123") })],
-	});
+	const short = write("b", "task", 0, { value: bytes("123") });
+	await put({ checkpoint: row("b", { parentId: "a", ...head("b") }), writes: [short] });
 	const nested = write("a", "task", 0, { ns: "x", value: bytes("123") });
 	await put({ checkpoint: row("a", { ns: "x", ...head("x") }), writes: [nested] });
-	const deltaBases = [
-		deltaBase("a", "log", "base of a"),
-		deltaBase("b", "log", "base of b"),
-		deltaBase("a", "log", "of x", { ns: "x" }),
-	];
-	await remove({ deltaBases });
+	const bases = [deltaBase("a", "log", "base of a"), deltaBase("b", "log", "base of b")];
+	await put({ deltaBases: [...bases, deltaBase("a", "log", "of x", { ns: "x" })] });
 	return id;
 }

@@ -3,17 +3,21 @@ import type {
 	BlobRow,
 	CheckpointKey,
 	CheckpointRow,
+	CopyBatch,
 	DeltaBaseRow,
 	NewWrite,
 	PutBatch,
 	PutResult,
 	RemoveBatch,
+	RowCount,
 	Storage,
 	ThreadRow,
 	WriteRow,
 } from "../../storage/storage.ts";
 import { checkpointId } from "../scene.ts";
-import { audit } from "./audit.ts";
+import { checkStorage } from "./checked-storage.ts";
+import { NaiveStorage } from "./naive-storage.ts";
+import { assertCounted, readEverything } from "./reads.ts";
 
 const text = new TextEncoder();
 
@@ -79,34 +83,34 @@ export function deltaBase(
 	return { ...key(id), channel, data: bytes(content), ...fields };
 }
 
-/** A removal that removes nothing. */
-export const NO_REMOVAL = { checkpoints: [], writes: [], orphans: [], relinked: [], deltaBases: [] };
-/** A copy of everything, with nothing besides. */
-export const COPY_ALL = { keys: undefined, checkpoints: [], writes: [], deltaBases: [] };
-
 /** What one test works with: an empty storage and short ways to fill it. */
 export class StorageScene {
+	/** Checked against a model with every call, so calls are to be made one after the other. */
 	readonly storage: Storage;
+	readonly #backend: Storage;
+	readonly #model = new NaiveStorage();
 	readonly #reopen: (() => Promise<Storage>) | undefined;
 	readonly #opened: Storage[];
 	readonly #countsBytes: boolean;
 	#now = 1_000;
+	#isChecked = true;
 	#isClosed = false;
 
 	/** @param countsBytes whether the bytes that it counts are those that it was given */
-	constructor(storage: Storage, reopen?: () => Promise<Storage>, countsBytes = true) {
-		this.storage = storage;
+	constructor(backend: Storage, reopen?: () => Promise<Storage>, countsBytes = true) {
+		this.#backend = backend;
 		this.#countsBytes = countsBytes;
 		this.#reopen = reopen;
-		this.#opened = [storage];
+		this.#opened = [backend];
+		this.storage = checkStorage(backend, this.#model, this.counted);
 	}
 
 	/** A number that was never handed out. */
-	readonly fresh = (): Promise<number> => this.storage.reserveIds(1);
+	readonly fresh = (): Promise<number> => this.#backend.reserveIds(1);
 
 	/** Four numbers that were never handed out. */
 	readonly fourIds = async (): Promise<[number, number, number, number]> => {
-		const first = await this.storage.reserveIds(4);
+		const first = await this.#backend.reserveIds(4);
 		return [first, first + 1, first + 2, first + 3];
 	};
 
@@ -116,18 +120,22 @@ export class StorageScene {
 		return this.#now;
 	};
 
+	/** A batch for the thread that its rows are of, or the one that most tests use. */
+	readonly batch = async (fields: Partial<PutBatch>): Promise<PutBatch> => {
+		const threadId = fields.checkpoint?.threadId ?? fields.writes?.[0]?.threadId ?? "thread";
+		const nothing = { blobs: [], writes: [], deltaBases: [] };
+		return { threadId, fresh: await this.fresh(), now: this.tick(), ...nothing, ...fields };
+	};
+
 	/** Puts a batch that must be taken; answers the thread's stamp. */
-	readonly put = async (batch: Partial<PutBatch>): Promise<number> => {
-		const result = await this.tryPut(batch);
+	readonly put = async (fields: Partial<PutBatch>): Promise<number> => {
+		const result = await this.tryPut(fields);
 		assert.ok(result, "a batch that is up to date was refused");
 		return result.stamp;
 	};
 
-	readonly tryPut = async (batch: Partial<PutBatch>): Promise<PutResult | undefined> => {
-		const threadId = batch.checkpoint?.threadId ?? batch.writes?.[0]?.threadId ?? "thread";
-		const nothing = { blobs: [], writes: [], deltaBases: [] };
-		return this.storage.put({ threadId, fresh: await this.fresh(), now: this.tick(), ...nothing, ...batch });
-	};
+	readonly tryPut = async (fields: Partial<PutBatch>): Promise<PutResult | undefined> =>
+		this.storage.put(await this.batch(fields));
 
 	/** Puts writes of several tasks, in a batch for each. */
 	readonly putWrites = async (...writes: NewWrite[]): Promise<void> => {
@@ -145,58 +153,82 @@ export class StorageScene {
 	};
 
 	/** Puts `count` rows, each the parent of the next, with rising ids; answers their ids. */
-	readonly chain = async (count: number, fields: Partial<CheckpointRow> = {}): Promise<string[]> => {
+	readonly chain = async (count: number): Promise<string[]> => {
 		const ids = Array.from({ length: count }, (_, n) => checkpointId(n + 1));
-		for (const [n, id] of ids.entries()) await this.put({ checkpoint: row(id, { parentId: ids[n - 1], ...fields }) });
+		for (const [n, id] of ids.entries()) await this.put({ checkpoint: row(id, { parentId: ids[n - 1] }) });
 		return ids;
 	};
 
-	/** Removes from a thread with the stamp that it has. */
-	readonly remove = async (batch: Partial<RemoveBatch>) => {
-		const threadId = batch.threadId ?? "thread";
-		const { stamp } = await this.thread(threadId);
-		const newStamp = await this.fresh();
-		const removed = await this.storage.remove({ threadId, stamp, newStamp, ...NO_REMOVAL, ...batch });
+	/** A removal from a thread, with the stamp that it has. */
+	readonly removal = async (fields: Partial<RemoveBatch>): Promise<RemoveBatch> => {
+		const { threadId = "thread" } = fields;
+		const stamp = (await this.#backend.getThread(threadId))?.stamp ?? 0;
+		const nothing = { checkpoints: [], writes: [], orphans: [], relinked: [], deltaBases: [] };
+		return { threadId, stamp, newStamp: await this.fresh(), ...nothing, ...fields };
+	};
+
+	/** Removes what must be removed. */
+	readonly remove = async (fields: Partial<RemoveBatch>): Promise<RowCount> => {
+		const removed = await this.storage.remove(await this.removal(fields));
 		assert.ok(removed, "a removal that is up to date was refused");
 		return removed;
 	};
 
-	/** Copies the thread that most tests use with the stamp that it has. */
-	readonly copy = async (target: string, batch: Partial<Parameters<Storage["copy"]>[0]> = {}) => {
-		const source = batch.source ?? "thread";
-		const { stamp } = await this.thread(source);
-		const rest = { fresh: await this.fresh(), now: this.tick(), ...COPY_ALL };
-		const copied = await this.storage.copy({ source, stamp, target, ...rest, ...batch });
+	/** A copy of the thread that most tests use, or of another, with the stamp that it has. */
+	readonly copying = async (target: string, fields: Partial<CopyBatch> = {}): Promise<CopyBatch> => {
+		const { source = "thread" } = fields;
+		const stamp = (await this.#backend.getThread(source))?.stamp ?? 0;
+		const everything = { keys: undefined, checkpoints: [], writes: [], deltaBases: [] };
+		return { source, stamp, target, fresh: await this.fresh(), now: this.tick(), ...everything, ...fields };
+	};
+
+	/** Copies what must be copied. */
+	readonly copy = async (target: string, fields: Partial<CopyBatch> = {}): Promise<RowCount> => {
+		const copied = await this.storage.copy(await this.copying(target, fields));
 		assert.ok(copied, "a copy that is up to date was refused");
 		return copied;
 	};
 
 	/** A thread that must be there. */
 	readonly thread = async (threadId = "thread"): Promise<ThreadRow> => {
-		const thread = await this.storage.getThread(threadId);
+		const thread = await this.#backend.getThread(threadId);
 		assert.ok(thread, `thread ${JSON.stringify(threadId)} is not there`);
 		return thread;
 	};
 
 	/** A count fit to be compared: without its bytes if they are the backend's own. */
-	readonly counted = <T extends { readonly bytes: unknown }>(count: T) =>
+	readonly counted = <T extends { readonly bytes: unknown }>(count: T): object =>
 		this.#countsBytes ? count : { ...count, bytes: undefined };
 
-	/** Another storage over the same data, or the same storage where it can't be opened twice. */
+	/** Another storage over the same data, or the same where they can't be opened twice. Checked against the same model. */
 	readonly reopen = async (): Promise<Storage> => {
 		if (this.#reopen === undefined) return this.storage;
-		const storage = await this.#reopen();
-		this.#opened.push(storage);
-		return storage;
+		const backend = await this.#reopen();
+		this.#opened.push(backend);
+		return checkStorage(backend, this.#model, this.counted);
 	};
 
-	/** Ends a test that has passed: whatever it did, the counters must be right. */
+	/** Two storages over the same data, or twice the same, for calls at the same time: from now on none is checked. */
+	readonly race = async (): Promise<[Storage, Storage]> => {
+		this.#isChecked = false;
+		await this.reopen();
+		return [this.#backend, this.#opened.at(-1) as Storage];
+	};
+
+	/** Ends a test that has passed: all that is stored must be what the model has, and be counted right. */
 	async finish(): Promise<void> {
-		if (!this.#isClosed) await audit(this.storage, this.counted);
+		if (this.#isClosed) return;
+		if (this.#isChecked) await readEverything(this.storage);
+		else await assertCounted(this.#backend);
 	}
 
 	readonly close = async (): Promise<void> => {
 		this.#isClosed = true;
 		for (const storage of this.#opened) await storage.close();
 	};
+}
+
+/** Lets calls that are under way go on. */
+export async function pause(): Promise<void> {
+	await new Promise((resolve) => setImmediate(resolve));
 }

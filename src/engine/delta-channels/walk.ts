@@ -7,8 +7,11 @@ import { type Link, ORPHANS, type Place, type ThreadLinks } from "./links.ts";
 import { pathCheckpoint } from "./origin.ts";
 import { type PastWrite, type RawHistory, unpackHistory } from "./raw-history.ts";
 
-/** Rows of a path that are read where the links of older ones are cached: the checkpoint, its parent and grandparent. */
-const FIRST_PAGE = 4;
+/**
+ * Rows of a path that are read where the links of older ones are cached: the checkpoints of one turn, and two before
+ * them, so that a turn costs one round trip.
+ */
+const FIRST_PAGE = 8;
 /** Rows of a path that are read at a time at most. */
 const LARGEST_PAGE = 512;
 

@@ -14,7 +14,8 @@ const MOST_ROUNDS = 100;
 
 /**
  * Removes what can't be read, so that all the rest can: checkpoints of which anything is lost, and writes. First the
- * storage puts its own structures in order.
+ * storage puts its own structures in order. If no checkpoint at all can be read, nothing is removed: most likely it is
+ * not they that are wrong.
  */
 export async function repair(
 	engine: Engine,
@@ -24,21 +25,41 @@ export async function repair(
 	engine.clearCaches();
 	const report: RepairReport = { damage: await engine.storage.repair(), removed: [] };
 	engine.clearCaches();
+	let isReadable = false;
+	const checkReadable = async () => {
+		isReadable ||= await isAnyReadable(engine, pause);
+		if (!isReadable)
+			throw new CheckpointError(
+				"CORRUPT",
+				"No checkpoint can be read, so none was removed: look at the saver's options, restore a backup, or call `clear`.",
+			);
+	};
 	const done = { threads: 0, checkpoints: 0 };
 	for await (const thread of allThreads(engine.storage)) {
-		done.checkpoints += await repairThread(engine, thread, report, pause);
+		done.checkpoints += await repairThread(engine, thread, report, pause, checkReadable);
 		done.threads++;
 		onProgress({ ...done });
 	}
 	return report;
 }
 
-/** Answers how many checkpoints it has afterwards. */
+async function isAnyReadable(engine: Engine, pause: Pause): Promise<boolean> {
+	for await (const { threadId } of allThreads(engine.storage))
+		if ((await surveyThread(engine, threadId, pause)).rows.length > 0) return true;
+	return false;
+}
+
+/**
+ * Answers how many checkpoints it has afterwards.
+ *
+ * @param checkReadable throws if nothing can be read, in no thread
+ */
 async function repairThread(
 	engine: Engine,
 	{ threadId }: ThreadRow,
 	report: RepairReport,
 	pause: Pause,
+	checkReadable: () => Promise<void>,
 ): Promise<number> {
 	for (let round = 1; ; round++) {
 		const survey = await surveyThread(engine, threadId, pause);
@@ -49,6 +70,7 @@ async function repairThread(
 			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {
 				place: { threadId },
 			});
+		if (survey.rows.length === 0) await checkReadable();
 		report.removed.push(...(await removeBroken(engine, threadId, survey, survey.stamp)));
 	}
 }

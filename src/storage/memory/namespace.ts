@@ -1,24 +1,37 @@
 import { compareIds, compareRows } from "../compare-ids.ts";
-import type { CheckpointRow, DeltaBaseRow, FoundCheckpoint, NewWrite, Scan, WriteKey, WriteRow } from "../storage.ts";
+import type {
+	CheckpointRow,
+	DeltaBaseRow,
+	FoundCheckpoint,
+	Labels,
+	NewWrite,
+	Scan,
+	WriteKey,
+	WriteRow,
+} from "../storage.ts";
 
 /** Lists by checkpoint id. They are replaced, not changed: most have one element, and `push` would reserve 16 more. */
 type Lists<T> = Map<string, readonly T[]>;
+
+/** A checkpoint without labels, as one that was relinked, is found by any. */
+type StoredRow = CheckpointRow & { labels: Labels | undefined };
 
 /** The rows of one namespace of a thread. Writes and delta bases may be there without their checkpoint. */
 export class Namespace {
 	/** Of the checkpoints, ascending. */
 	readonly ids: string[] = [];
-	readonly checkpoints = new Map<string, CheckpointRow>();
+	readonly checkpoints = new Map<string, StoredRow>();
 	readonly writes: Lists<WriteRow> = new Map();
 	readonly deltaBases: Lists<DeltaBaseRow> = new Map();
 	/** Ids of checkpoints by that of their parent. */
 	readonly #children: Lists<string> = new Map();
 
 	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
-	put(row: CheckpointRow): boolean {
-		const { id, parentId } = row;
+	put(row: CheckpointRow, labels?: Labels): boolean {
+		const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
 		const replaced = this.checkpoints.get(id);
-		this.checkpoints.set(id, copyRow(row, holdBytes(row.head), 0));
+		const head = holdBytes(row.head);
+		this.checkpoints.set(id, { threadId, ns, id, parentId, runId, source, step, blobs, head, labels });
 		if (replaced === undefined) this.ids.splice(this.#placeOf(id), 0, id);
 		else if (replaced.parentId === parentId) return true;
 		else removeFrom(this.#children, replaced.parentId ?? "", id);
@@ -70,16 +83,24 @@ export class Namespace {
 		this.deltaBases.set(base.id, [...others, { ...base, data: holdBytes(base.data) }]);
 	}
 
-	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them. */
-	scan({ before, after, source, step, limit }: Scan, stamp: number, found: FoundCheckpoint[]): void {
+	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them, and none smaller than `least`. */
+	scan(
+		{ before, after, source, step, labels, limit }: Scan,
+		stamp: number,
+		found: FoundCheckpoint[],
+		least = "",
+	): void {
+		const wanted = labels && Object.entries(labels);
 		let place = before === undefined ? this.ids.length : this.#placeOf(before);
 		// A row with the id of `after` may still come, if it is of a later thread or namespace.
 		if (after !== undefined) place = Math.min(place, this.#placeOf(after.id) + 1);
 		for (let missing = limit; missing > 0 && place > 0; ) {
-			const row = this.checkpoints.get(this.ids[--place] as string) as CheckpointRow;
+			const row = this.checkpoints.get(this.ids[--place] as string) as StoredRow;
+			if (least !== "" && compareIds(row.id, least) < 0) return;
 			if ((source ?? row.source) !== row.source || (step ?? row.step) !== row.step) continue;
 			if (after !== undefined && compareRows(after, row) >= 0) continue;
-			found.push(copyRow(row, row.head, stamp));
+			if (row.labels && wanted?.some(([name, value]) => row.labels?.[name] !== value)) continue;
+			found.push(toFound(row, stamp));
 			missing--;
 		}
 	}
@@ -89,17 +110,15 @@ export class Namespace {
 		const path = new Map<string, FoundCheckpoint>();
 		let row = this.checkpoints.get(start);
 		while (row !== undefined && path.size < limit && !path.has(row.id)) {
-			path.set(row.id, copyRow(row, row.head, stamp));
+			path.set(row.id, toFound(row, stamp));
 			row = row.parentId === undefined ? undefined : this.checkpoints.get(row.parentId);
 		}
 		const siblings: FoundCheckpoint[] = [];
 		const writes: WriteRow[] = [];
 		const deltaBases: DeltaBaseRow[] = [];
 		for (const id of path.keys()) {
-			for (const child of this.#children.get(id) ?? []) {
-				const sibling = path.has(child) ? undefined : this.checkpoints.get(child);
-				if (sibling !== undefined) siblings.push(copyRow(sibling, sibling.head, stamp));
-			}
+			for (const child of this.#children.get(id) ?? [])
+				if (!path.has(child)) siblings.push(toFound(this.checkpoints.get(child) as CheckpointRow, stamp));
 			for (const write of this.writes.get(id) ?? []) writes.push(write);
 			for (const base of this.deltaBases.get(id) ?? []) deltaBases.push(base);
 		}
@@ -148,8 +167,8 @@ export function holdBytes(bytes: Uint8Array): Uint8Array {
 }
 
 /** A row with a stamp. To name the fields is twenty times faster than `{ ...row, stamp }`, and every read does it. */
-export function copyRow(row: CheckpointRow, head: Uint8Array, stamp: number): FoundCheckpoint {
-	const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
+export function toFound(row: CheckpointRow, stamp: number): FoundCheckpoint {
+	const { threadId, ns, id, parentId, runId, source, step, blobs, head } = row;
 	return { threadId, ns, id, parentId, runId, source, step, blobs, head, stamp };
 }
 

@@ -7,6 +7,7 @@ import type {
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
+	Reading,
 	RemoveBatch,
 	Replacement,
 	Scan,
@@ -14,9 +15,7 @@ import type {
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
-import { copyRow, holdBytes, Namespace } from "./namespace.ts";
-
-type Rows = Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">;
+import { holdBytes, Namespace, toFound } from "./namespace.ts";
 
 interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
 	stamp: number;
@@ -24,7 +23,7 @@ interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
 	readonly namespaces: Map<string, Namespace>;
 }
 
-/** Rows in Maps, which live and die with the object. Labels are not stored: a scan goes through the rows anyway. */
+/** Rows in Maps, which live and die with the object. A scan compares labels row by row. */
 export class MemoryStorage implements Storage {
 	readonly #threads = new Map<string, Thread>();
 	readonly #blobs = new Map<number, BlobRow>();
@@ -43,7 +42,7 @@ export class MemoryStorage implements Storage {
 		return this.#nextId - count;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
 		const checkpoints = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
 		const writes: WriteRow[] = [];
 		const named: number[] = [];
@@ -61,19 +60,25 @@ export class MemoryStorage implements Storage {
 	#scan(scan: Scan): FoundCheckpoint[] {
 		const { threadId, ns, limit } = scan;
 		const found: FoundCheckpoint[] = [];
-		const thread = threadId === undefined ? undefined : this.#threads.get(threadId);
-		if (thread !== undefined && ns !== undefined) thread.namespaces.get(ns)?.scan(scan, thread.stamp, found);
-		if (threadId !== undefined && (ns !== undefined || thread === undefined)) return found;
+		const thread = threadId === undefined ? undefined : (this.#threads.get(threadId) ?? NO_THREAD);
+		if (thread !== undefined && ns !== undefined) {
+			thread.namespaces.get(ns)?.scan(scan, thread.stamp, found);
+			return found;
+		}
+		let least: string | undefined;
 		for (const { namespaces, stamp } of thread === undefined ? this.#threads.values() : [thread])
-			for (const [name, namespace] of namespaces)
-				if (ns === undefined || ns === name) namespace.scan(scan, stamp, found);
+			for (const [name, namespace] of namespaces) {
+				if (ns === undefined || ns === name) namespace.scan(scan, stamp, found, least);
+				// Rows that can't be on the page are left out soon: there may be many namespaces.
+				if (found.length > 2 * limit) least = found.sort(compareRows).splice(limit)[0]?.id;
+			}
 		return found.sort(compareRows).slice(0, limit);
 	}
 
 	#find({ threadId, ns, id }: CheckpointKey): FoundCheckpoint | undefined {
-		const thread = this.#threads.get(threadId);
-		const row = thread?.namespaces.get(ns)?.checkpoints.get(id);
-		return thread && row && copyRow(row, row.head, thread.stamp);
+		const { namespaces, stamp } = this.#threads.get(threadId) ?? NO_THREAD;
+		const row = namespaces.get(ns)?.checkpoints.get(id);
+		return row && toFound(row, stamp);
 	}
 
 	/** Blobs and all that they are built on. */
@@ -92,9 +97,8 @@ export class MemoryStorage implements Storage {
 	}
 
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
-		const thread = this.#threads.get(threadId);
-		const namespace = thread?.namespaces.get(ns) ?? new Namespace();
-		return namespace.readPath(id, limit, thread?.stamp ?? 0);
+		const { namespaces, stamp } = this.#threads.get(threadId) ?? NO_THREAD;
+		return (namespaces.get(ns) ?? new Namespace()).readPath(id, limit, stamp);
 	}
 
 	async readThread(threadId: string) {
@@ -144,8 +148,8 @@ export class MemoryStorage implements Storage {
 
 	/** All rows of one thread, or of all. */
 	#listRows(threadId?: string) {
-		const threads = threadId === undefined ? [...this.#threads.values()] : [this.#threads.get(threadId)];
-		const namespaces = threads.flatMap((thread) => [...(thread?.namespaces.values() ?? [])]);
+		const threads = threadId === undefined ? this.#threads.values() : [this.#threads.get(threadId) ?? NO_THREAD];
+		const namespaces = [...threads].flatMap((thread) => [...thread.namespaces.values()]);
 		return {
 			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
 			writes: namespaces.flatMap(({ writes }) => [...writes.values()].flat()),
@@ -180,7 +184,7 @@ export class MemoryStorage implements Storage {
 		const write = writes[0];
 		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
 		for (const base of batch.deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
-		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint);
+		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels);
 		if (checkpoint !== undefined) thread.updatedAt = now;
 		if (replaced) thread.stamp = fresh;
 		return { family, stamp: thread.stamp, replaced };
@@ -196,7 +200,8 @@ export class MemoryStorage implements Storage {
 		for (const key of batch.orphans) if (this.#find(key) === undefined) thread.namespaces.get(key.ns)?.removeWrite(key);
 		const left = this.#count(batch.threadId);
 		for (const field of ["checkpoints", "writes", "bytes"] as const) removed[field] -= left[field];
-		addRows(thread, { checkpoints: batch.relinked, writes: [], deltaBases: batch.deltaBases });
+		for (const row of batch.relinked) openNamespace(thread, row.ns).put(row);
+		for (const base of batch.deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
 		return removed;
 	}
 
@@ -210,8 +215,10 @@ export class MemoryStorage implements Storage {
 		const isCopied = ({ ns, id }: CheckpointKey) => chosen?.has(JSON.stringify([ns, id])) ?? true;
 		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
 		const { checkpoints, writes, deltaBases } = this.#listRows(sourceId);
-		addRows(target, { checkpoints: move(checkpoints), writes: move(writes), deltaBases: move(deltaBases) });
-		addRows(target, batch);
+		for (const row of move(checkpoints)) openNamespace(target, row.ns).put(row, row.labels);
+		for (const row of batch.checkpoints) openNamespace(target, row.ns).put(row);
+		for (const write of [...move(writes), ...batch.writes]) openNamespace(target, write.ns).addWrite(write);
+		for (const base of [...move(deltaBases), ...batch.deltaBases]) openNamespace(target, base.ns).putDeltaBase(base);
 		return this.#count(threadId);
 	}
 
@@ -236,7 +243,9 @@ export class MemoryStorage implements Storage {
 		if (kind === "blob") return replaceIn(this.#blobs.get(replacement.id), "data", replacement);
 		const { threadId, ns, id } = replacement.key;
 		const namespace = this.#threads.get(threadId)?.namespaces.get(ns);
-		if (kind === "checkpoint") return replaceIn(namespace?.checkpoints.get(id), "head", replacement);
+		const row = namespace?.checkpoints.get(id);
+		if (kind === "checkpoint" && row !== undefined) row.labels = undefined;
+		if (kind === "checkpoint") return replaceIn(row, "head", replacement);
 		if (kind === "write") return replaceIn(namespace?.findWrite(replacement.key), "value", replacement);
 		const base = namespace?.deltaBases.get(id)?.find(({ channel }) => channel === replacement.channel);
 		return replaceIn(base, "data", replacement);
@@ -251,6 +260,8 @@ function newThread(threadId: string, family: number, stamp: number, now: number)
 	return { threadId, family, stamp, createdAt: now, updatedAt: now, namespaces: new Map() };
 }
 
+const NO_THREAD = newThread("", 0, 0, 0);
+
 function openNamespace({ namespaces }: Thread, ns: string): Namespace {
 	let namespace = namespaces.get(ns);
 	if (namespace === undefined) {
@@ -263,12 +274,6 @@ function openNamespace({ namespaces }: Thread, ns: string): Namespace {
 function describe({ namespaces, ...thread }: Thread): ThreadRow {
 	const checkpoints = [...namespaces.values()].reduce((sum, { ids }) => sum + ids.length, 0);
 	return { ...thread, checkpoints, newest: namespaces.get("")?.ids.at(-1) };
-}
-
-function addRows(thread: Thread, { checkpoints, writes, deltaBases }: Rows): void {
-	for (const row of checkpoints) openNamespace(thread, row.ns).put(row);
-	for (const write of writes) openNamespace(thread, write.ns).addWrite(write);
-	for (const base of deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
 }
 
 function sum<F extends string>(rows: readonly { readonly [_ in F]: Uint8Array }[], field: F): number {

@@ -14,7 +14,7 @@ export interface PostgresQuery {
 	readonly values?: unknown[];
 	readonly name?: string;
 	readonly rowMode: "array";
-	readonly types: { getTypeParser(): (value: string) => unknown };
+	readonly types: { getTypeParser(type: number, format: string): (value: string) => unknown };
 }
 
 /** The part of a `pg` `Pool` that is used here; any of version 8 fits. */

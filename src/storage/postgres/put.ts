@@ -13,16 +13,18 @@ import { fromText, toText } from "./text.ts";
  * comes first: once it is locked, its stamp is the current one and stays so until the commit. What else was added to the
  * thread meanwhile is not seen. If the batch has the same checkpoint or task it fails on their keys, and is sent again.
  *
- * @param isAgain the batch was sent before, and may have been stored
+ * @param isRetry the batch was sent before, and may have been stored
  */
-export function putStatement(tables: Tables, batch: PutBatch, isAgain: boolean): string {
+export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean): string {
 	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
 	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
+	const mayRace = isGuarded || checkpoint === undefined;
+	const obstacles = [...(mayRace ? ["raced"] : []), ...(isGuarded ? ["branch"] : []), ...(isRetry ? ["applied"] : [])];
 	const parts = [
 		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
-		isAgain && findApplied(tables, batch),
-		isGuarded && findBranch(tables, isAgain),
-		chooseThread(tables, batch, isGuarded, isAgain),
+		isRetry && findApplied(tables, batch),
+		isGuarded && findBranch(tables, isRetry),
+		chooseThread(tables, batch, obstacles),
 		checkpoint !== undefined && putCheckpoint(tables),
 		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
 		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
@@ -33,10 +35,10 @@ export function putStatement(tables: Tables, batch: PutBatch, isAgain: boolean):
 		checkpoint === undefined
 			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
 			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
-		isAgain &&
+		isRetry &&
 			`SELECT 'stored', family::text, stamp::text, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text
 			FROM guard WHERE EXISTS (SELECT FROM applied)`,
-		isGuarded && "SELECT 'raced', NULL, NULL, NULL FROM raced",
+		mayRace && "SELECT 'raced', NULL, NULL, NULL FROM raced",
 		isGuarded && "SELECT 'branch', id, NULL, NULL FROM branch",
 	];
 	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
@@ -105,16 +107,21 @@ function lockThread({ thread }: Tables): string {
 
 /**
  * The thread of writes alone. Tasks that end at the same time need not wait for each other, unless another storage
- * object changed the thread last: it must learn that this one has.
+ * object changed the thread last: it must learn that this one has. If that one takes over just now, the statement must
+ * begin anew: a lock that is shared can't become another without deadlocks.
  */
 function shareThread({ thread }: Tables): string {
 	return `mine AS MATERIALIZED (
-		SELECT number, family, stamp FROM ${thread} WHERE thread_id = $thread AND writer = $writer::bigint FOR SHARE
+		SELECT FROM ${thread} WHERE thread_id = $thread AND writer = $writer::bigint
+	), shared AS MATERIALIZED (
+		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $thread AND EXISTS (SELECT FROM mine) FOR SHARE
 	), taken AS (
 		UPDATE ${thread} SET writer = $writer::bigint, writer_since = $fresh::bigint
-		WHERE thread_id = $thread AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp
+		WHERE thread_id = $thread AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
 	), guard AS MATERIALIZED (
-		SELECT * FROM mine UNION ALL SELECT * FROM taken
+		SELECT * FROM shared UNION ALL SELECT * FROM taken
+	), raced AS MATERIALIZED (
+		SELECT FROM guard WHERE writer <> $writer::bigint
 	)`;
 }
 
@@ -135,7 +142,7 @@ function findApplied({ checkpoint, write }: Tables, batch: PutBatch): string {
  * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
  * the statement must begin anew.
  */
-function findBranch({ thread, checkpoint }: Tables, isAgain: boolean): string {
+function findBranch({ thread, checkpoint }: Tables, isRetry: boolean): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
 		SELECT FROM guard g WHERE NOT EXISTS (
@@ -145,29 +152,39 @@ function findBranch({ thread, checkpoint }: Tables, isAgain: boolean): string {
 		SELECT n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
 		WHERE n.id <> $id AND NOT coalesce(n.id = $parent AND n.id < $id, false)
 			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
-			AND NOT EXISTS (SELECT FROM raced) ${isAgain ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
+			AND NOT EXISTS (SELECT FROM raced) ${isRetry ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
 	)`;
 }
 
-/** The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows. */
-function chooseThread({ thread }: Tables, batch: PutBatch, isGuarded: boolean, isAgain: boolean): string {
-	const unless = [isAgain && "applied", isGuarded && "raced", isGuarded && "branch"].filter(Boolean);
-	const conditions = [
-		batch.stamp === undefined ? "true" : "stamp = $stamp::bigint",
-		...unless.map((name) => `NOT EXISTS (SELECT FROM ${name})`),
-	];
+/**
+ * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
+ *
+ * @param obstacles parts whose rows keep the batch from being stored
+ */
+function chooseThread(tables: Tables, batch: PutBatch, obstacles: readonly string[]): string {
+	const conditions = [batch.stamp === undefined ? "true" : "stamp = $stamp::bigint"];
+	for (const name of obstacles) conditions.push(`NOT EXISTS (SELECT FROM ${name})`);
 	const current = `SELECT number, family, stamp FROM guard WHERE ${conditions.join(" AND ")}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
 	return `created AS (
-		INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
-			writer_since, checkpoints, newest)
-		SELECT $thread, $fresh::bigint, $fresh::bigint, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
-			$writer::bigint, $fresh::bigint, ${counts}
-		WHERE NOT EXISTS (SELECT FROM guard) ON CONFLICT DO NOTHING RETURNING number, family, stamp
+		${insertThread(tables, "$fresh::bigint", counts, "NOT EXISTS (SELECT FROM guard)")}
 	), thread AS MATERIALIZED (
-		${current} UNION ALL SELECT number, family, stamp FROM created
+		${current} UNION ALL SELECT * FROM created
 	)`;
+}
+
+/**
+ * Adds a thread, unless there is one with its id.
+ *
+ * @param counts how many checkpoints it has, and which is the newest
+ */
+export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
+	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
+			writer_since, checkpoints, newest)
+		SELECT $thread, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
+			$writer::bigint, $fresh::bigint, ${counts}
+		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
 }
 
 /** A thread that was just made counts its checkpoint already, and is not seen by the update. */

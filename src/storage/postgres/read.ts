@@ -14,7 +14,7 @@ import {
 	WRITE,
 } from "./rows.ts";
 import type { Tables } from "./schema.ts";
-import { type SqlRow, splitUnion, union, type Values } from "./statement.ts";
+import { type Part, type SqlRow, splitUnion, union, type Values } from "./statement.ts";
 import { toText } from "./text.ts";
 
 /**
@@ -23,6 +23,11 @@ import { toText } from "./text.ts";
  */
 function lookUp(table: string, alias: string, condition: string): string {
 	return `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${condition} OFFSET 0) ${alias}`;
+}
+
+/** Reads arrays without telling the planner how long they are: it would make a new plan for each call to fit that. */
+function unnest(...arrays: readonly string[]): string {
+	return `unnest(${arrays.map((array) => `(SELECT ${array})`).join(", ")})`;
 }
 
 /** The checkpoints of a scan: the first ones of each thread, and of these the first. */
@@ -86,7 +91,7 @@ function chainRows({ blob }: Tables): string {
 }
 
 export function blobStatement(tables: Tables): string {
-	return `WITH RECURSIVE named (id) AS (SELECT unnest($ids::bigint[])), ${chainOf(tables)}
+	return `WITH RECURSIVE named (id) AS (SELECT * FROM ${unnest("$ids::bigint[]")}), ${chainOf(tables)}
 		SELECT ${BLOB.join()} FROM ${chainRows(tables)}`;
 }
 
@@ -94,23 +99,19 @@ export function blobStatement(tables: Tables): string {
 export function readStatement(tables: Tables, scan: Scan | undefined, depth: Depth): string {
 	const { thread, checkpoint, write } = tables;
 	const keyRows = `SELECT t.thread_id, t.stamp, c.*, k.place
-		FROM unnest($threads::text[], $nss::text[], $ids::text[]) WITH ORDINALITY AS k (thread_id, ns, id, place)
+		FROM ${unnest("$threads::text[]", "$nss::text[]", "$ids::text[]")} WITH ORDINALITY AS k (thread_id, ns, id, place)
 		${lookUp(thread, "t", "t.thread_id = k.thread_id")}
 		${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = k.ns AND c.id = k.id")}`;
-	const points = `points AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;
-	const rows = { kind: "checkpoint", columns: [...CHECKPOINT, "place"], from: "points" };
-	if (depth === "rows") return `WITH ${points} ${union(rows)}`;
-	return `WITH RECURSIVE ${points}, written AS MATERIALIZED (
-			SELECT p.thread_id, w.* FROM points p
-			${lookUp(write, "w", "w.thread = p.thread AND w.ns = p.ns AND w.checkpoint = p.id")}
+	const found = `found AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;
+	const rows: Part = ["checkpoint", [...CHECKPOINT, "place"], "found"];
+	if (depth === "rows") return `WITH ${found} ${union(rows)}`;
+	return `WITH RECURSIVE ${found}, written AS MATERIALIZED (
+			SELECT c.thread_id, w.* FROM found c
+			${lookUp(write, "w", "w.thread = c.thread AND w.ns = c.ns AND w.checkpoint = c.id")}
 		), named (id) AS (
-			SELECT unnest(p.blobs) FROM points p UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
+			SELECT unnest(c.blobs) FROM found c UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
 		), ${chainOf(tables)}
-		${union(
-			rows,
-			{ kind: "write", columns: WRITE, from: "written" },
-			{ kind: "blob", columns: BLOB, from: chainRows(tables) },
-		)}`;
+		${union(rows, ["write", WRITE, "written"], ["blob", BLOB, chainRows(tables)])}`;
 }
 
 export function toReading(answer: SqlRow[]): Reading {
@@ -132,83 +133,61 @@ function byPlace(a: SqlRow, b: SqlRow): number {
  * at a row that it has met before.
  */
 export function pathStatement({ thread, checkpoint, write, base }: Tables): string {
-	const at = (row: string) => `${row}.thread = p.thread AND ${row}.ns = p.ns`;
+	const here = (row: string) => `${row}.thread = p.thread AND ${row}.ns = p.ns`;
 	const isStored = (condition: string) => `EXISTS (SELECT FROM ${checkpoint} c WHERE ${condition})`;
+	/** Rows of a table that belong to the rows of the path. */
+	const along = (table: string, condition: string, also = "") =>
+		`(SELECT p.thread_id, p.stamp, p.place, r.* FROM path p ${lookUp(table, "r", `${here("r")} AND ${condition}`)} ${also}) r`;
 	return `WITH RECURSIVE ancestors AS (
 			SELECT t.thread_id, t.stamp, c.thread, c.ns, c.id, c.parent
 			FROM ${thread} t ${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = $ns AND c.id = $id")}
 			WHERE t.thread_id = $thread
 			UNION
 			SELECT p.thread_id, p.stamp, c.thread, c.ns, c.id, c.parent
-			FROM ancestors p ${lookUp(checkpoint, "c", `${at("c")} AND c.id = p.parent`)}
+			FROM ancestors p ${lookUp(checkpoint, "c", `${here("c")} AND c.id = p.parent`)}
 		), path AS MATERIALIZED (
 			SELECT *, row_number() OVER () AS place FROM ancestors LIMIT $limit::bigint
 		), root AS MATERIALIZED (
-			SELECT * FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p WHERE NOT ${isStored(`${at("c")} AND c.id = p.parent`)}
+			SELECT * FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p
+			WHERE NOT ${isStored(`${here("c")} AND c.id = p.parent`)}
+		), orphans AS (
+			SELECT p.thread_id, w.* FROM root p ${lookUp(write, "w", `${here("w")} AND w.checkpoint < p.id`)}
+			WHERE NOT ${isStored("c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint")}
 		)
 		${union(
-			{
-				kind: "path",
-				columns: [...CHECKPOINT, "place"],
-				from: `(SELECT p.thread_id, p.stamp, p.place, c.* FROM path p
-					${lookUp(checkpoint, "c", `${at("c")} AND c.id = p.id`)}) c`,
-			},
-			{
-				kind: "sibling",
-				columns: CHECKPOINT,
-				from: `(SELECT p.thread_id, p.stamp, c.* FROM path p ${lookUp(checkpoint, "c", `${at("c")} AND c.parent = p.id`)}
-					WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = c.id)) c`,
-			},
-			{
-				kind: "write",
-				columns: WRITE,
-				from: `(SELECT p.thread_id, w.* FROM path p ${lookUp(write, "w", `${at("w")} AND w.checkpoint = p.id`)}) w`,
-			},
-			{
-				kind: "base",
-				columns: BASE,
-				from: `(SELECT p.thread_id, b.* FROM path p ${lookUp(base, "b", `${at("b")} AND b.checkpoint = p.id`)}) b`,
-			},
-			{
-				kind: "orphan",
-				columns: WRITE,
-				from: `(SELECT p.thread_id, w.* FROM root p ${lookUp(write, "w", `${at("w")} AND w.checkpoint < p.id`)}
-					WHERE NOT ${isStored("c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint")}) w`,
-			},
-			{
-				kind: "thread",
-				columns: ["writer", "writer_since", "EXISTS (SELECT FROM root)"],
-				from: `${thread} WHERE thread_id = $thread`,
-			},
+			["path", [...CHECKPOINT, "place"], along(checkpoint, "r.id = p.id")],
+			[
+				"sibling",
+				CHECKPOINT,
+				along(checkpoint, "r.parent = p.id", "WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = r.id)"),
+			],
+			["write", WRITE, along(write, "r.checkpoint = p.id")],
+			["base", BASE, along(base, "r.checkpoint = p.id")],
+			["orphan", WRITE, "orphans"],
+			["thread", ["writer", "writer_since", "EXISTS (SELECT FROM root)"], `${thread} WHERE thread_id = $thread`],
 		)}`;
 }
 
-export interface FoundPath extends Omit<PathReading, "epoch"> {
-	/** Who changed the thread last, and since when nobody else has. */
-	readonly writer: number;
-	readonly writerSince: number;
-}
-
-export function toPath(answer: SqlRow[]): FoundPath {
+/** @param toEpoch takes the thread's last writer, and since when it is the only one */
+export function toPathReading(answer: SqlRow[], toEpoch: (writer: number, since: number) => number): PathReading {
 	const rows = splitUnion(answer);
-	const [[writer, writerSince, hasRoot] = []] = rows("thread");
+	const [[writer, since, hasRoot] = []] = rows("thread");
 	return {
 		path: rows("path").sort(byPlace).map(toCheckpoint),
 		siblings: rows("sibling").map(toCheckpoint),
 		writes: rows("write").map(toWrite),
 		deltaBases: rows("base").map(toBase),
 		orphans: hasRoot === "true" ? rows("orphan").map(toWrite) : undefined,
-		writer: Number(writer),
-		writerSince: Number(writerSince),
+		epoch: toEpoch(Number(writer), Number(since)),
 	};
 }
 
 export function threadStatement({ thread, checkpoint, write, base }: Tables): string {
 	const of = (table: string) => `${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $thread`;
 	return union(
-		{ kind: "checkpoint", columns: LISTED_CHECKPOINT, from: of(checkpoint) },
-		{ kind: "write", columns: WRITE, from: of(write) },
-		{ kind: "base", columns: BASE, from: of(base) },
+		["checkpoint", LISTED_CHECKPOINT, of(checkpoint)],
+		["write", WRITE, of(write)],
+		["base", BASE, of(base)],
 	);
 }
 

@@ -130,8 +130,11 @@ const FORMAT_VERSION = MIGRATIONS.length;
 export async function migrate(session: PostgresSession, schema: string): Promise<void> {
 	const tables = tablesOf(schema);
 	const readVersion = async (query: Query) => {
-		const [row] = await query(`SELECT version FROM ${tables.format}`);
+		const [row] = await query(`SELECT version, current_setting($setting) FROM ${tables.format}`, {
+			setting: ARRAY_NULLS,
+		});
 		const version = Number(row?.[0] ?? 0);
+		if (row !== undefined) checkArrayNulls(row[1]);
 		if (version <= FORMAT_VERSION) return version;
 		throw new CheckpointError(
 			"NEWER_FORMAT",
@@ -151,8 +154,9 @@ export async function migrate(session: PostgresSession, schema: string): Promise
 	await session.transact(async (query) => {
 		// Other processes may do the same at this moment: the second one finds it done.
 		await query(LOCK, { key: lockKey(schema) });
-		const [found] = await query(INSPECT, { schema, format: tables.format });
-		const [encoding, hasSchema, hasFormat] = found ?? [];
+		const [found] = await query(INSPECT, { schema, format: tables.format, setting: ARRAY_NULLS });
+		const [encoding, hasSchema, hasFormat, arrayNulls] = found ?? [];
+		checkArrayNulls(arrayNulls);
 		if (encoding !== "UTF8")
 			throw new CheckpointError(
 				"FOREIGN_DATABASE",
@@ -167,7 +171,18 @@ export async function migrate(session: PostgresSession, schema: string): Promise
 
 const LOCK = "SELECT pg_advisory_xact_lock($key::bigint)";
 const INSPECT = `SELECT current_setting('server_encoding'),
-	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL`;
+	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL,
+	current_setting($setting)`;
+const ARRAY_NULLS = "array_nulls";
+
+/** Rows are sent as an array for each column. */
+function checkArrayNulls(setting: string | null | undefined): void {
+	if (setting !== "on")
+		throw new CheckpointError(
+			"STORAGE",
+			"PostgreSQL has `array_nulls = off`, and would take NULL in an array for text: set it to `on` for the saver's role.",
+		);
+}
 
 /** A number that nobody else is likely to lock. */
 function lockKey(schema: string): string {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
 import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
-import { type SqlRow, StatementCache, type Values } from "./statement.ts";
+import { compile, type SqlRow, type Statement, type Values } from "./statement.ts";
 
 /** Runs one statement on the connection that a piece of work holds. */
 export type Query = (sql: string, values?: Values) => Promise<SqlRow[]>;
@@ -27,7 +27,8 @@ export interface SessionOptions {
 export class PostgresSession {
 	readonly #open: () => PostgresPool;
 	readonly #options: SessionOptions;
-	readonly #statements = new StatementCache();
+	/** By their text. */
+	readonly #statements = new Map<string, Statement>();
 	#pool: PostgresPool | undefined;
 	#isNaming: boolean;
 	#isClosed = false;
@@ -59,7 +60,7 @@ export class PostgresSession {
 	}
 
 	/** Work that is done on one connection, and again on another if it fails on that one. */
-	async run<T>(work: (query: Query, isAgain: boolean) => Promise<T>): Promise<T> {
+	async run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
 		const end = Date.now() + this.#options.retryTimeout;
 		let reason: unknown;
 		for (let attempt = 0; ; attempt++) {
@@ -85,13 +86,13 @@ export class PostgresSession {
 		if (!this.#options.isShared) await pool?.end();
 	}
 
-	async #try<T>(work: (query: Query, isAgain: boolean) => Promise<T>, isAgain: boolean, end: number): Promise<T> {
+	async #try<T>(work: (query: Query, isRetry: boolean) => Promise<T>, isRetry: boolean, end: number): Promise<T> {
 		const client = await this.#acquire(end);
 		// A connection that breaks tells its client besides the statement.
 		client.on("error", ignore);
 		let isBroken = false;
 		try {
-			return await work((sql, values) => this.#send(client, sql, values, end), isAgain);
+			return await work((sql, values) => this.#send(client, sql, values, end), isRetry);
 		} catch (error) {
 			isBroken = judge(error).isBroken;
 			throw error;
@@ -102,7 +103,9 @@ export class PostgresSession {
 	}
 
 	async #send(client: PostgresClient, sql: string, values: Values = {}, end: number): Promise<SqlRow[]> {
-		const { name, text, parameters } = this.#statements.get(sql);
+		const statement = this.#statements.get(sql) ?? compile(sql);
+		this.#statements.set(sql, statement);
+		const { name, text, parameters } = statement;
 		const sent = client.query({
 			text,
 			rowMode: "array",
@@ -140,7 +143,15 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 }
 
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
-const RAW = { getTypeParser: () => (text: string) => text };
+const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : keepText) };
+
+function keepText(text: string): string {
+	return text;
+}
+
+function refuseBinary(): never {
+	throw new CheckpointError("INVALID_OPTION", "The pool of pg has `binary: true`: give the saver one of its own.");
+}
 
 /**
  * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if
@@ -165,17 +176,6 @@ function inTime<T>(promise: Promise<T>, end: number, message: string, late?: (va
 			isLate = true;
 			reject(new CheckpointError("BUSY", `${message}: try again, or raise \`retryTimeout\`.`));
 		}, end - Date.now());
-		const settle = () => clearTimeout(timer);
-		promise.then(
-			(value) => {
-				settle();
-				if (isLate) late?.(value);
-				else resolve(value);
-			},
-			(error) => {
-				settle();
-				reject(error);
-			},
-		);
+		promise.then((value) => (isLate ? late?.(value) : resolve(value)), reject).finally(() => clearTimeout(timer));
 	});
 }

@@ -15,47 +15,30 @@ export interface Statement {
 /** Values of a statement's parameters, by name. A missing one is NULL, others than the statement's are ignored. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Statements by their text: most are used again and again. */
-export class StatementCache {
-	readonly #statements = new Map<string, Statement>();
-
-	get(sql: string): Statement {
-		let statement = this.#statements.get(sql);
-		if (statement === undefined) {
-			statement = compile(sql);
-			this.#statements.set(sql, statement);
-		}
-		return statement;
-	}
-}
-
-/** Turns `$thread` and the like into the numbers that PostgreSQL wants. */
-function compile(sql: string): Statement {
+/** Turns `$thread` and the like into the numbers that PostgreSQL wants, except in quoted names. */
+export function compile(sql: string): Statement {
 	const parameters: string[] = [];
-	const text = sql.replaceAll(/\$([a-z]\w*)/gi, (_, parameter: string) => {
+	const text = sql.replaceAll(/"[^"]*"|\$([a-z]\w*)/gi, (name, parameter: string | undefined) => {
+		if (parameter === undefined) return name;
 		if (!parameters.includes(parameter)) parameters.push(parameter);
 		return `$${parameters.indexOf(parameter) + 1}`;
 	});
 	return { name: `delta_${createHash("sha256").update(text).digest("hex").slice(0, 24)}`, text, parameters };
 }
 
-/** Rows of one kind in a {@link union}. */
-export interface Part {
-	readonly kind: string;
-	readonly columns: readonly string[];
-	/** Where they come from: what follows FROM. */
-	readonly from: string;
-}
+/** Rows of one kind in a {@link union}: its name, the columns, and what follows FROM. */
+export type Part = readonly [kind: string, columns: readonly string[], from: string];
 
 /**
  * Rows of several kinds in one answer, so that they take one round trip and are all of one moment. Each row begins with
- * its kind. Columns are cast to text, as they are sent in any case: so rows of any kinds fit together.
+ * its kind. Columns are cast to text, in which they are sent in any case: so rows of all kinds fit into one result.
  */
 export function union(...parts: readonly Part[]): string {
-	const width = Math.max(...parts.map(({ columns }) => columns.length));
-	const selects = parts.map(({ kind, columns, from }) => {
+	const width = Math.max(...parts.map(([, columns]) => columns.length));
+	const selects = parts.map(([kind, columns, from]) => {
 		const padding = Array<string>(width - columns.length).fill("NULL");
-		return `SELECT ${[`'${kind}'`, ...columns.map((column) => `${column}::text`), ...padding].join(", ")} FROM ${from}`;
+		const texts = columns.map((column) => `${column}::text`);
+		return `SELECT '${kind}', ${[...texts, ...padding].join(", ")} FROM ${from}`;
 	});
 	return selects.join("\nUNION ALL ");
 }

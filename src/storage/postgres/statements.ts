@@ -1,9 +1,10 @@
-import { insertWrites, upsertBases } from "./put.ts";
+import { insertThread, insertWrites, upsertBases } from "./put.ts";
+import { blobStatement, pathStatement, threadStatement } from "./read.ts";
 import { LISTED_BLOB, LISTED_CHECKPOINT, THREAD, WRITE_KEY } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { union } from "./statement.ts";
 
-/** Statements that are the same for every call, besides those that read checkpoints. */
+/** Statements that are the same for every call. */
 export function statementsOn(tables: Tables) {
 	const { thread, checkpoint, blob, write, base, sequence } = tables;
 	const threads = `SELECT ${THREAD.join()} FROM ${thread}`;
@@ -29,17 +30,17 @@ export function statementsOn(tables: Tables) {
 	return {
 		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
-		findRuns: union(
-			{ kind: "checkpoint", columns: LISTED_CHECKPOINT, from: ofRuns(checkpoint) },
-			{ kind: "write", columns: WRITE_KEY, from: ofRuns(write) },
-		),
+		readPath: pathStatement(tables),
+		readThread: threadStatement(tables),
+		getBlobs: blobStatement(tables),
+		findRuns: union(["checkpoint", LISTED_CHECKPOINT, ofRuns(checkpoint)], ["write", WRITE_KEY, ofRuns(write)]),
 		getThread: `${threads} WHERE thread_id = $thread`,
 		listThreads: `${threads}
 			WHERE updated_minute <= $minute::bigint AND (updated_at, thread_id) < ($updated::bigint, $thread)
 			ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT $limit::bigint`,
 		readFamily: union(
-			{ kind: "blob", columns: LISTED_BLOB, from: `${blob} WHERE family = $family::bigint` },
-			{ kind: "thread", columns: THREAD, from: `${thread} WHERE family = $family::bigint` },
+			["blob", LISTED_BLOB, `${blob} WHERE family = $family::bigint`],
+			["thread", THREAD, `${thread} WHERE family = $family::bigint`],
 		),
 		/** Jumps from one family to the next. */
 		listFamilies: `WITH RECURSIVE found AS (
@@ -56,14 +57,14 @@ export function statementsOn(tables: Tables) {
 			checkpoints = (SELECT count(*) FROM ${checkpoint} WHERE thread = $number::bigint),
 			newest = (SELECT max(id) FROM ${checkpoint} WHERE thread = $number::bigint AND ns = '')
 			WHERE thread_id = $thread`,
-		removeRows: `WITH points AS (
+		removeRows: `WITH checkpoints AS (
 				DELETE FROM ${checkpoint} WHERE ${chosen("id", "$number::bigint")} RETURNING octet_length(head) AS bytes
-			), written AS (
+			), writes AS (
 				DELETE FROM ${write} WHERE ${chosen("checkpoint", "$number::bigint")} RETURNING octet_length(value) AS bytes
 			), bases AS (
 				DELETE FROM ${base} WHERE ${chosen("checkpoint", "$number::bigint")}
-			) SELECT ${removed("points")}, ${removed("written")}`,
-		removeWrites: `WITH written AS (
+			) SELECT ${removed("checkpoints")}, ${removed("writes")}`,
+		removeWrites: `WITH writes AS (
 				DELETE FROM ${write} w
 				USING unnest($writeNss::text[], $writeIds::text[], $tasks::text[], $generations::int[], $idxs::bigint[],
 					$areOrphans::bool[]) AS k (ns, id, task, generation, idx, is_orphan)
@@ -72,7 +73,7 @@ export function statementsOn(tables: Tables) {
 						SELECT FROM ${checkpoint} c WHERE c.thread = $number::bigint AND c.ns = k.ns AND c.id = k.id
 					))
 				RETURNING octet_length(w.value) AS bytes
-			) SELECT 0, 0, ${removed("written")}`,
+			) SELECT 0, 0, ${removed("writes")}`,
 		/** Waits for puts that have seen it. */
 		removeThread: `DELETE FROM ${thread} WHERE thread_id = $thread RETURNING number`,
 		// Rows that another process is removing at this moment are left to it.
@@ -80,14 +81,10 @@ export function statementsOn(tables: Tables) {
 				SELECT id FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint FOR UPDATE SKIP LOCKED
 			) AS dead WHERE b.id = dead.id`,
 
-		addThread: `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute,
-				checkpoints, writer, writer_since)
-			VALUES ($thread, $number::bigint, $family::bigint, $number::bigint, $now::bigint, $now::bigint, $minute::bigint,
-				0, $writer::bigint, $number::bigint)
-			ON CONFLICT DO NOTHING RETURNING number`,
-		copyRows: `WITH points AS (
+		addThread: insertThread(tables, "$family::bigint", "0, NULL", "true"),
+		copyRows: `WITH checkpoints AS (
 				${copied(checkpoint, "id", "batch, ns, id, parent, run_id, source, step, labels, blobs, head")}
-			), written AS (
+			), writes AS (
 				${copied(write, "checkpoint", "batch, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor, type, blob, value")}
 			) ${copied(base, "checkpoint", "ns, checkpoint, channel, data")}`,
 		/** Rows that are there keep their labels. */
@@ -114,32 +111,32 @@ export function statementsOn(tables: Tables) {
 
 		clearThreads: `DELETE FROM ${thread}`,
 		/** Removes rows of threads that are not there. */
-		sweep: `WITH points AS (
+		sweep: `WITH checkpoints AS (
 				DELETE FROM ${checkpoint} r WHERE ${isLost("r")}
-			), written AS (
+			), writes AS (
 				DELETE FROM ${write} r WHERE ${isLost("r")}
 			), bases AS (
 				DELETE FROM ${base} r WHERE ${isLost("r")}
 			) DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
 		check: union(
-			{
-				kind: "miscounted",
-				columns: ["thread_id"],
-				from: `${thread} t WHERE
+			[
+				"miscounted",
+				["thread_id"],
+				`${thread} t WHERE
 					t.checkpoints <> (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) OR
 					t.newest IS DISTINCT FROM (SELECT max(c.id) FROM ${checkpoint} c WHERE c.thread = t.number AND c.ns = '')`,
-			},
-			{
-				kind: "lost",
-				columns: ["thread", "name"],
-				from: `(
+			],
+			[
+				"lost",
+				["thread", "name"],
+				`(
 					SELECT DISTINCT r.thread, r.name FROM (
 						SELECT thread, 'checkpoint' AS name FROM ${checkpoint} UNION ALL
 						SELECT thread, 'write' FROM ${write} UNION ALL
 						SELECT thread, 'base' FROM ${base}
 					) r WHERE ${isLost("r")}
 				) lost`,
-			},
+			],
 		),
 	};
 }

@@ -3,9 +3,7 @@ import { IdStash } from "../id-stash.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
-	CheckpointRow,
 	CopyBatch,
-	DeltaBaseRow,
 	Depth,
 	ListedBlob,
 	PathReading,
@@ -22,19 +20,9 @@ import type {
 	ThreadReading,
 	ThreadRow,
 	WriteKey,
-	WriteRow,
 } from "../storage.ts";
 import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
-import {
-	blobStatement,
-	pathStatement,
-	readStatement,
-	scanValues,
-	threadStatement,
-	toPath,
-	toReading,
-	toThreadReading,
-} from "./read.ts";
+import { readStatement, scanValues, toPathReading, toReading, toThreadReading } from "./read.ts";
 import {
 	addCount,
 	asBuffer,
@@ -42,8 +30,8 @@ import {
 	checkpointColumns,
 	keyColumns,
 	toBlob,
-	toKey,
 	toListedBlob,
+	toListedCheckpoint,
 	toThread,
 	toWriteKey,
 	writeColumns,
@@ -58,7 +46,7 @@ import { fromText, toText } from "./text.ts";
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
 /** A place before every thread in the list: later than any time, and still a bigint. */
-const NEWEST = { updatedAt: 2 ** 62, threadId: "" };
+const START = { updatedAt: 2 ** 62, threadId: "" };
 
 /** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
 export class PostgresStorage implements Storage {
@@ -94,29 +82,30 @@ export class PostgresStorage implements Storage {
 
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
 		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		const { writer, writerSince, ...reading } = toPath(await this.#query(pathStatement(this.#tables), values));
-		// Another writer may have changed the thread since, without leaving a trace in its row. Its numbers are positive.
-		return { ...reading, epoch: writer === this.#writer ? writerSince : --this.#lastEpoch };
+		return toPathReading(await this.#query(this.#sql.readPath, values), (writer, since) => {
+			// Another writer may change the thread again and again without a change of its row. Batches are positive.
+			return writer === this.#writer ? since : --this.#lastEpoch;
+		});
 	}
 
 	async readThread(threadId: string): Promise<ThreadReading> {
-		return toThreadReading(await this.#query(threadStatement(this.#tables), { thread: toText(threadId) }));
+		return toThreadReading(await this.#query(this.#sql.readThread, { thread: toText(threadId) }));
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return (await this.#query(blobStatement(this.#tables), { ids, known: [] })).map(toBlob);
+		return (await this.#query(this.#sql.getBlobs, { ids, known: [] })).map(toBlob);
 	}
 
 	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
 		const rows = splitUnion(await this.#query(this.#sql.findRuns, { runs: runIds.map(toText) }));
-		return { checkpoints: rows("checkpoint").map(toKey), writes: rows("write").map(toWriteKey) };
+		return { checkpoints: rows("checkpoint").map(toListedCheckpoint), writes: rows("write").map(toWriteKey) };
 	}
 
 	async getThread(threadId: string): Promise<ThreadRow | undefined> {
 		return (await this.#query(this.#sql.getThread, { thread: toText(threadId) })).map(toThread)[0];
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = NEWEST): Promise<ThreadRow[]> {
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START): Promise<ThreadRow[]> {
 		const { updatedAt, threadId } = after;
 		const values = { minute: minuteOf(updatedAt), updated: updatedAt, thread: toText(threadId), limit };
 		return (await this.#query(this.#sql.listThreads, values)).map(toThread);
@@ -140,10 +129,10 @@ export class PostgresStorage implements Storage {
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		const values = { ...putValues(batch), writer: this.#writer };
 		await this.#open();
-		return this.#session.run((query, isAgain) => {
-			const store = async () => toPutResult(await query(putStatement(this.#tables, batch, isAgain), values), batch);
+		return this.#session.run((query, isRetry) => {
+			const store = async () => toPutResult(await query(putStatement(this.#tables, batch, isRetry), values), batch);
 			// The first sending may still be under way: once the thread is locked it has ended.
-			return isAgain ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
+			return isRetry ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
 		});
 	}
 
@@ -163,33 +152,37 @@ export class PostgresStorage implements Storage {
 				const keys = writeKeyColumns([...writes, ...orphans]);
 				addCount(removed, await query(this.#sql.removeWrites, { number, ...keys, areOrphans }));
 			}
-			await this.#putRows(query, number, relinked, [], deltaBases);
+			await this.#putRows(query, number, { checkpoints: relinked, writes: [], deltaBases });
 			await query(this.#sql.restamp, { number, thread, stamp: batch.newStamp, writer: this.#writer });
 			return removed;
 		});
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		const { fresh: number, now, keys, checkpoints, writes, deltaBases } = batch;
-		const thread = toText(batch.target);
-		const writer = this.#writer;
+		const { fresh, now, keys } = batch;
+		const target = {
+			thread: toText(batch.target),
+			number: fresh,
+			fresh,
+			now,
+			minute: minuteOf(now),
+			writer: this.#writer,
+		};
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
 			const [found] = await query(this.#sql.lockThread, { thread: toText(batch.source) });
 			const [source, family, stamp] = found?.map(Number) ?? [];
 			const isCurrent = source !== undefined && stamp === batch.stamp;
-			if (!isCurrent && earlier === undefined) return undefined;
-			const target = { thread, number, family, now, minute: minuteOf(now), writer };
-			const added = await query(this.#sql.addThread, target);
+			const added = isCurrent ? await query(this.#sql.addThread, { ...target, family }) : [];
 			if (added.length === 0) {
-				const [target] = await query(this.#sql.lockThread, { thread });
-				return Number(target?.[0]) === number ? earlier : undefined;
+				if (earlier === undefined) return undefined;
+				const [there] = await query(this.#sql.lockThread, target);
+				return Number(there?.[0]) === fresh ? earlier : undefined;
 			}
-			if (!isCurrent) return undefined;
-			await query(this.#sql.copyRows, { number, source, ...(keys && keyColumns(keys)) });
-			await this.#putRows(query, number, checkpoints, writes, deltaBases);
-			await query(this.#sql.restamp, { number, thread, stamp: number, writer });
+			await query(this.#sql.copyRows, { ...target, source, ...(keys && keyColumns(keys)) });
+			await this.#putRows(query, fresh, batch);
+			await query(this.#sql.restamp, { ...target, stamp: fresh });
 			const copied = noRows();
-			addCount(copied, await query(this.#sql.countRows, { number }));
+			addCount(copied, await query(this.#sql.countRows, target));
 			return copied;
 		});
 	}
@@ -198,9 +191,7 @@ export class PostgresStorage implements Storage {
 	async #putRows(
 		query: Query,
 		number: number,
-		checkpoints: readonly CheckpointRow[],
-		writes: readonly WriteRow[],
-		deltaBases: readonly DeltaBaseRow[],
+		{ checkpoints, writes, deltaBases }: Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">,
 	): Promise<void> {
 		if (checkpoints.length > 0) await query(this.#sql.putCheckpoints, { number, ...checkpointColumns(checkpoints) });
 		if (writes.length > 0) await query(this.#sql.addWrites, { number, fresh: number, ...writeColumns(writes) });

@@ -9,7 +9,10 @@ export type EncryptionOptions = (
 	| { readonly key: EncryptionKey }
 	| { readonly keys: Readonly<Record<string, EncryptionKey>>; readonly current: string }
 ) & {
-	/** Also reads rows that were stored without encryption, until `rotateKeys` has been through. */
+	/**
+	 * Also takes rows that were stored without encryption, for as long as it is given: whoever can write to the database
+	 * can add such rows. Leave it out again once `rotateKeys` has been through.
+	 */
 	readonly migrate?: boolean;
 };
 

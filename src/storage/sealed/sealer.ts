@@ -89,10 +89,15 @@ export class Sealer {
 		}
 	}
 
-	/** Throws a CheckpointError with code WRONG_KEY if the envelope is encrypted and this has no key at all. */
+	/** Throws a CheckpointError with code WRONG_KEY if the envelope is not sealed for the keys of this. Damage is let pass. */
 	checkKey(envelope: Uint8Array, identity: Identity): void {
-		if (this.#keys === undefined && (envelope[0] ?? 0) & ENCRYPTED && !isPlain(envelope, identity))
-			throw missingKey(identity);
+		if (!this.#acceptsPlain && ((envelope[0] ?? 0) & ENCRYPTED) === 0 && isPlain(envelope, identity))
+			throw new CheckpointError("WRONG_KEY", unencrypted(identity));
+		try {
+			this.open(envelope, identity);
+		} catch (error) {
+			if (error instanceof CheckpointError && error.code === "WRONG_KEY") throw error;
+		}
 	}
 
 	/** Whether a row should be sealed again: in clear, or under an older key. */
@@ -111,11 +116,7 @@ export class Sealer {
 	}
 
 	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
-		if (!this.#acceptsPlain)
-			throw new CheckpointError(
-				"CORRUPT",
-				`Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`,
-			);
+		if (!this.#acceptsPlain) throw new CheckpointError("CORRUPT", unencrypted(identity));
 		const content = envelope.subarray(1 + CHECKSUM_BYTES);
 		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
 		if (checksum(envelope[0] as number, content, identity(false)) !== readUint32(envelope, 1)) throw damaged(identity);
@@ -170,6 +171,10 @@ function isUnder(key: NamedKey, envelope: Uint8Array, identity: Identity): boole
 			return false;
 		}
 	});
+}
+
+function unencrypted(identity: Identity): string {
+	return `Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`;
 }
 
 function missingKey(identity: Identity): CheckpointError {

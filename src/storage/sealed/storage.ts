@@ -35,6 +35,9 @@ const BATCH_BYTES = 4 * 1024 * 1024;
 /** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
 const COMPRESS_HEADS_FROM = 2048;
 
+/** Threads among which the newest checkpoint is looked for. */
+const NEWEST_THREADS = 16;
+
 /** Where the bytes of a row are, with what the row is. */
 type StoredRow = [Replacement, Identity];
 
@@ -42,13 +45,12 @@ type StoredRow = [Replacement, Identity];
 export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
-	/** Whether it is known that rows may be stored as this storage stores them. */
-	#isChecked: boolean;
+	/** Resolves once it is known that rows may be stored as this storage stores them. */
+	#mayStore: Promise<void> | undefined;
 
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
-		this.#isChecked = sealer.encrypts;
 	}
 
 	reserveIds(count: number): Promise<number> {
@@ -56,7 +58,10 @@ export class SealedStorage implements Storage {
 	}
 
 	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
-		const { checkpoints, writes, blobs } = await this.#inner.read(which, depth, known);
+		// Labels tell what encrypted metadata says, and the rows have none to compare them with.
+		const isTelling = this.#sealer.encrypts && "labels" in which;
+		const asked = isTelling ? { ...which, labels: undefined } : which;
+		const { checkpoints, writes, blobs } = await this.#inner.read(asked, depth, known);
 		return {
 			checkpoints: checkpoints.map((row) => this.#openCheckpoint(row)),
 			writes: writes.map((row) => this.#openWrite(row)),
@@ -114,7 +119,11 @@ export class SealedStorage implements Storage {
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		if (!this.#isChecked) await this.#checkMayStore();
+		this.#mayStore ??= this.#checkNewest().catch((error) => {
+			this.#mayStore = undefined;
+			throw error;
+		});
+		await this.#mayStore;
 		const { checkpoint, blobs, writes, deltaBases } = batch;
 		return this.#inner.put({
 			...batch,
@@ -128,15 +137,17 @@ export class SealedStorage implements Storage {
 	}
 
 	/**
-	 * Refuses to store in clear where others encrypt: they would take such rows for damaged. As nothing in clear is stored
-	 * after something encrypted, the newest checkpoint tells.
+	 * Refuses to store in clear, or under a key of its own, where others encrypt: they could not read such rows. As nobody
+	 * stores anything without having read the newest checkpoint, that one tells for all.
 	 */
-	async #checkMayStore(): Promise<void> {
-		const [thread] = await this.#inner.listThreads(1, undefined);
-		const newest = thread && { threadId: thread.threadId, ns: "", limit: 1 };
-		const [row] = newest === undefined ? [] : (await this.#inner.read(newest, "rows")).checkpoints;
+	async #checkNewest(): Promise<void> {
+		// A thread may have nothing but writes.
+		const threads = await this.#inner.listThreads(NEWEST_THREADS, undefined);
+		const thread = threads.find(({ newest }) => newest !== undefined);
+		if (thread === undefined) return;
+		const key = { threadId: thread.threadId, ns: "", id: thread.newest as string };
+		const [row] = (await this.#inner.read([key], "rows")).checkpoints;
 		if (row !== undefined) this.#sealer.checkKey(row.head, checkpointIdentity(row));
-		this.#isChecked = true;
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {

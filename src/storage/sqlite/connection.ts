@@ -25,8 +25,6 @@ const QUICK_RETRIES = 3;
 const LONGEST_PAUSE = 50;
 /** Milliseconds between two looks at the file: in a busy time a look at every commit would show. */
 const LOOK_EVERY = 10;
-/** Calls after which the event loop has a turn: answers come in microtasks, and a loop over them would stop all else. */
-const CALLS_PER_TURN = 50;
 /** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
@@ -51,7 +49,6 @@ export class SqliteConnection {
 	#patient = 0;
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
-	#calls = 0;
 	#isClosed = false;
 
 	constructor(source: SqliteSource, busyTimeout: number) {
@@ -90,12 +87,9 @@ export class SqliteConnection {
 	/** Runs what can't be part of a transaction. */
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
-		const { isShared } = this.#source;
-		// The application's own transaction may end within the turn.
-		if (++this.#calls % CALLS_PER_TURN === 0 && !isShared) await nextTurn();
 		return this.#retry(async () => {
 			const session = this.#findSession() ?? (await this.#open());
-			if (!isShared) this.#commitWaiting(session);
+			if (!this.#source.isShared) this.#commitWaiting(session);
 			if (session !== this.#session) throw busyError("Another file was found in its place");
 			return work(session);
 		});

@@ -41,7 +41,7 @@ export class Assistants {
 	search(query: Fields): Json[] {
 		const graphId = query.text("graph_id");
 		const name = query.text("name")?.toLowerCase();
-		const metadata = query.record("metadata");
+		const metadata = query.filter("metadata");
 		const found = this.#graphs.ids
 			.filter((id) => graphId === undefined || id === graphId)
 			.filter((id) => name === undefined || id.toLowerCase().includes(name))

@@ -1,9 +1,17 @@
 import { HttpError } from "./http-error.ts";
+import { measure } from "./measure.ts";
 
 /** The JSON in a request's body, whatever content type it claims; `undefined` if there is none. */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
 	const text = await readText(request, maxBytes);
 	if (text.trim() === "") return undefined;
+	const json = parse(text);
+	// Much that is done with it later is recursive.
+	measure(json);
+	return json;
+}
+
+function parse(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch {

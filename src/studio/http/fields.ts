@@ -1,5 +1,9 @@
 import { quote } from "../../errors.ts";
 import { HttpError } from "./http-error.ts";
+import { measure } from "./measure.ts";
+
+/** How many items a list in a request may have, and a page of an answer. The work for each item is small, but not nothing. */
+export const MOST_ITEMS = 1000;
 
 /** A JSON object. */
 export type Json = Record<string, unknown>;
@@ -41,6 +45,13 @@ export class Fields {
 		return this.#read(name, "an object", isRecord);
 	}
 
+	/** An object to be looked for in others. */
+	filter(name: string): Json | undefined {
+		const filter = this.record(name);
+		if (filter === undefined || measure(filter).values <= MOST_ITEMS) return filter;
+		throw new HttpError(400, `\`${name}\` must have at most ${MOST_ITEMS} values in all.`);
+	}
+
 	integer(name: string, least: number, most: number): number | undefined {
 		const isFine = (value: unknown): value is number =>
 			Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
@@ -52,13 +63,13 @@ export class Fields {
 	}
 
 	list(name: string): unknown[] | undefined {
-		return this.#read(name, "an array", Array.isArray);
+		return this.#read(name, `an array of at most ${MOST_ITEMS}`, isList);
 	}
 
 	texts(name: string): string[] | undefined {
 		const isFine = (value: unknown): value is string[] =>
-			Array.isArray(value) && value.every((item) => typeof item === "string");
-		return this.#read(name, "an array of strings", isFine);
+			isList(value) && value.every((item) => typeof item === "string");
+		return this.#read(name, `an array of at most ${MOST_ITEMS} strings`, isFine);
 	}
 
 	choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
@@ -76,6 +87,10 @@ export class Fields {
 
 export function isRecord(value: unknown): value is Json {
 	return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isList(value: unknown): value is unknown[] {
+	return Array.isArray(value) && value.length <= MOST_ITEMS;
 }
 
 /** A flag in a query string, in the spellings that clients use. */

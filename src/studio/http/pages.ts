@@ -1,14 +1,20 @@
-import type { Fields, Json } from "./fields.ts";
+import { type Fields, type Json, MOST_ITEMS, readInteger } from "./fields.ts";
 
-/** The largest page that may be asked for. */
-const MOST = 1000;
+/** Where a page of results starts and how many it has at most. */
+export interface Page {
+	readonly limit: number;
+	readonly offset: number;
+}
 
-/** Where a page of results starts and how many it has. */
-export function readPage(fields: Fields): { limit: number; offset: number } {
-	return {
-		limit: fields.integer("limit", 0, MOST) ?? 10,
-		offset: fields.integer("offset", 0, Number.MAX_SAFE_INTEGER) ?? 0,
-	};
+/** The page that a request asks for. One that is too large is cut: those who want everything ask for a million. */
+export function readPage(fields: Fields, usual = 10): Page {
+	const read = (name: string) => fields.integer(name, 0, Number.MAX_SAFE_INTEGER);
+	return { limit: Math.min(read("limit") ?? usual, MOST_ITEMS), offset: read("offset") ?? 0 };
+}
+
+/** The same in a query string. */
+export function readPageOf(query: URLSearchParams): Page {
+	return { limit: Math.min(readInteger(query, "limit", 10), MOST_ITEMS), offset: readInteger(query, "offset", 0) };
 }
 
 /** One page of a list, and the headers that tell of the rest. */

@@ -47,9 +47,9 @@ async function resultOf(studio: Studio, run: Run): Promise<string> {
 	return run.values === undefined ? stateOf(studio, run.place.threadId) : toJson(run.values);
 }
 
-async function stateOf(studio: Studio, threadId: string): Promise<string> {
-	const thread = await studio.threads.find(threadId);
-	return toJson(thread && (await studio.describe(thread).state())?.values);
+async function stateOf({ threads, states }: Studio, threadId: string): Promise<string> {
+	const thread = await threads.find(threadId);
+	return toJson(thread?.info.head === undefined ? null : (await states.get(thread, {}, false)).values);
 }
 
 async function* nothing(): AsyncGenerator<LoggedEvent> {}

@@ -1,8 +1,8 @@
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import type { Call } from "../call.ts";
-import { Fields, readFlag, readInteger } from "../http/fields.ts";
+import { Fields, readFlag } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
-import { select } from "../http/pages.ts";
+import { readPageOf, select } from "../http/pages.ts";
 import { json, noContent } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
 import { type CancelAction, describeStoredRun, type Run } from "../runs/run.ts";
@@ -71,11 +71,10 @@ function showNew(run: Run): Response {
 /** The runs of a thread, the newest first. */
 async function showRuns(call: Call): Promise<Response> {
 	const { saver, threadId } = await call.studio.threads.mustFind(call.threadId);
-	const limit = readInteger(call.query, "limit", 10);
-	const offset = readInteger(call.query, "offset", 0);
+	const { limit, offset } = readPageOf(call.query);
 	const status = call.query.get("status");
 	const names = call.query.has("select") ? call.query.getAll("select") : undefined;
-	const shown: object[] = [];
+	const shown = call.newList();
 	let found = 0;
 	for await (const stored of listRuns(saver, threadId)) {
 		if (shown.length === limit) break;
@@ -84,7 +83,7 @@ async function showRuns(call: Call): Promise<Response> {
 		if (status !== null && run.status !== status) continue;
 		if (found++ >= offset) shown.push(select(run, names));
 	}
-	return json(shown);
+	return shown.respond();
 }
 
 async function showRun(call: Call): Promise<Response> {

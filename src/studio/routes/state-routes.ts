@@ -1,9 +1,12 @@
 import type { Call } from "../call.ts";
-import { Fields, isRecord, readFlag, readInteger } from "../http/fields.ts";
+import { Fields, isRecord, type Json, readFlag } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import { readPage, readPageOf } from "../http/pages.ts";
 import { json } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
 import { readCheckpoint } from "../states/read-checkpoint.ts";
+import type { HistoryQuery } from "../states/states.ts";
+import type { FoundThread } from "../threads/threads.ts";
 
 /** The states of threads: the newest, a past one, all of them; changed and forked. */
 export const stateRoutes: Route<Call>[] = [
@@ -48,17 +51,23 @@ async function updateState(call: Call): Promise<Response> {
 
 async function showHistory(call: Call): Promise<Response> {
 	const thread = await call.studio.threads.mustFind(call.threadId);
-	const limit = readInteger(call.query, "limit", 10);
+	const { limit } = readPageOf(call.query);
 	const before = call.query.get("before") ?? undefined;
-	return json(await call.studio.states.history(thread, {}, { limit, before, metadata: undefined }));
+	return sendHistory(call, thread, {}, { limit, before, metadata: undefined });
 }
 
 async function searchHistory(call: Call): Promise<Response> {
 	const thread = await call.studio.threads.mustFind(call.threadId);
 	const fields = await call.fields();
-	const limit = fields.integer("limit", 0, Number.MAX_SAFE_INTEGER) ?? 10;
-	const query = { limit, before: readBefore(fields.get("before")), metadata: fields.record("metadata") };
-	return json(await call.studio.states.history(thread, readCheckpoint(fields), query));
+	const { limit } = readPage(fields);
+	const query = { limit, before: readBefore(fields.get("before")), metadata: fields.filter("metadata") };
+	return sendHistory(call, thread, readCheckpoint(fields), query);
+}
+
+async function sendHistory(call: Call, thread: FoundThread, checkpoint: Json, query: HistoryQuery): Promise<Response> {
+	const list = call.newList();
+	for await (const state of call.studio.states.history(thread, checkpoint, query)) list.push(state);
+	return list.respond();
 }
 
 /** A checkpoint's id, as text or in a config. */

@@ -25,24 +25,29 @@ async function listNamespaces(call: Call): Promise<Response> {
 		...(prefix !== undefined && { prefix: checkNamespace(prefix) }),
 		...(suffix !== undefined && { suffix: checkNamespace(suffix) }),
 		...(maxDepth !== undefined && { maxDepth }),
-		limit: fields.integer("limit", 0, 1000) ?? 100,
-		offset: readPage(fields).offset,
+		...readPage(fields, 100),
 	});
-	return json({ namespaces });
+	return sendList(call, "namespaces", namespaces);
 }
 
 async function searchItems(call: Call): Promise<Response> {
 	const store = await storeFor(call);
 	const fields = await call.fields();
 	const prefix = fields.texts("namespace_prefix") ?? [];
-	const filter = fields.record("filter");
+	const filter = fields.filter("filter");
 	const query = fields.text("query");
 	const items = await store.search(prefix.length === 0 ? prefix : checkNamespace(prefix), {
 		...(filter !== undefined && { filter }),
 		...(query !== undefined && { query }),
 		...readPage(fields),
 	});
-	return json({ items: items.map(serializeItem) });
+	return sendList(call, "items", items.map(serializeItem));
+}
+
+function sendList(call: Call, name: string, items: readonly unknown[]): Response {
+	const list = call.newList();
+	for (const item of items) list.push(item);
+	return list.respond({}, name);
 }
 
 async function showItem(call: Call): Promise<Response> {

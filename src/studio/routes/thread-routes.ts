@@ -1,5 +1,7 @@
 import type { Call } from "../call.ts";
+import type { Superstep } from "../graphs/graph.ts";
 import { HttpError } from "../http/http-error.ts";
+import { measure } from "../http/measure.ts";
 import { json, noContent } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
 import type { Studio } from "../studio.ts";
@@ -21,7 +23,7 @@ export const threadRoutes: Route<Call>[] = [
 
 async function createThread(call: Call): Promise<Response> {
 	const { studio, access } = call;
-	const { threads, runs, states, graphs } = studio;
+	const { threads, runs, graphs } = studio;
 	const fields = await call.fields();
 	const threadId = fields.text("thread_id") ?? access.newThreadId();
 	access.check(threadId);
@@ -30,15 +32,27 @@ async function createThread(call: Call): Promise<Response> {
 	const metadata = fields.record("metadata") ?? {};
 	if (supersteps.length > 0 && graphs.ids.length > 1 && typeof metadata.graph_id !== "string")
 		throw new HttpError(400, `Thread ${threadId} has no graph ID`);
-	return runs.inTurn(threadId, async () => {
-		const known = await threads.find(threadId);
-		if (known !== undefined && !isFineIfKnown) throw new HttpError(409, "Thread already exists");
-		if (known !== undefined) return show(studio, known);
-		const thread = await threads.create(threadId, metadata);
-		if (supersteps.length === 0) return show(studio, thread);
-		await states.bulkUpdate(thread, supersteps);
-		return show(studio, await threads.mustFind(threadId));
-	});
+	const make = () =>
+		runs.inTurn(threadId, async () => {
+			const known = await threads.find(threadId);
+			if (known !== undefined && !isFineIfKnown) throw new HttpError(409, "Thread already exists");
+			if (known !== undefined) return show(studio, known);
+			const thread = await threads.create(threadId, metadata);
+			if (supersteps.length === 0) return show(studio, thread);
+			await replay(call, thread, supersteps);
+			return show(studio, await threads.mustFind(threadId));
+		});
+	return supersteps.length === 0 ? make() : runs.countAsRun(access, measure(supersteps).bytes, make);
+}
+
+/** A new thread gets all states that its client brings, or is not made. */
+async function replay({ studio, request }: Call, thread: FoundThread, supersteps: Superstep[]): Promise<void> {
+	try {
+		await studio.states.bulkUpdate(thread, supersteps, request.signal);
+	} catch (error) {
+		await thread.saver.deleteThread(thread.threadId);
+		throw error;
+	}
 }
 
 async function showThread(call: Call): Promise<Response> {

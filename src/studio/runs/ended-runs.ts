@@ -48,9 +48,9 @@ export class EndedRuns {
 	}
 }
 
-/** What it holds, about: its events, what it was asked for and what it came to. A character may take two bytes. */
+/** What it holds, about: what it was asked for, its events and what it came to. A character may take two bytes. */
 function weigh({ log, request, values }: Run): number {
-	return 2 * (log.characters + toJson(request.kwargs).length + lengthOf(values));
+	return request.bytes + 2 * (log.characters + lengthOf(values));
 }
 
 /** Values are a graph's, and may be anything. */

@@ -1,7 +1,8 @@
 import type { Command } from "@langchain/langgraph";
 import { readCommand } from "../graphs/command.ts";
-import { Fields, isRecord, type Json } from "../http/fields.ts";
+import { Fields, isRecord, type Json, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import { measure } from "../http/measure.ts";
 import { readCheckpoint } from "../states/read-checkpoint.ts";
 
 const STREAM_MODES = [
@@ -52,6 +53,8 @@ export interface RunRequest {
 	readonly durability: "sync" | "async" | "exit" | undefined;
 	/** What the API tells of it later. */
 	readonly kwargs: Json;
+	/** About how much memory all this takes. */
+	readonly bytes: number;
 }
 
 export function readRunRequest(body: unknown, headers: Headers): RunRequest {
@@ -96,6 +99,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 			subgraphs: withSubgraphs,
 			resumable: isResumable,
 		},
+		bytes: measure(body).bytes,
 	};
 }
 
@@ -138,7 +142,7 @@ function readDurability(fields: Fields): RunRequest["durability"] {
 
 /** Several runs at once. */
 export function readRunRequests(body: unknown, headers: Headers): RunRequest[] {
-	if (!Array.isArray(body) || body.length === 0 || !body.every(isRecord))
-		throw new HttpError(400, "The request body must be an array of runs.");
+	if (!Array.isArray(body) || body.length === 0 || body.length > MOST_ITEMS || !body.every(isRecord))
+		throw new HttpError(400, `The request body must be an array of 1 to ${MOST_ITEMS} runs.`);
 	return body.map((run) => readRunRequest(run, headers));
 }

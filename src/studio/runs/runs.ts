@@ -10,6 +10,7 @@ import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../
 import type { FoundThread, Threads } from "../threads/threads.ts";
 import { EndedRuns } from "./ended-runs.ts";
 import { execute } from "./execute.ts";
+import { type Admission, Room } from "./room.ts";
 import { Run, type RunPlace } from "./run.ts";
 import { endOf } from "./run-end.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -28,6 +29,7 @@ export class Runs {
 	readonly #graphs: Graphs;
 	readonly #threads: Threads;
 	readonly #limits: Required<Limits>;
+	readonly #room: Room;
 	readonly #schedule: Schedule;
 	readonly #turns = new Turns();
 	/** Runs under way, and those that ended not long ago. */
@@ -39,6 +41,7 @@ export class Runs {
 		this.#graphs = graphs;
 		this.#threads = threads;
 		this.#limits = limits;
+		this.#room = new Room(limits);
 		this.#schedule = new Schedule(limits.concurrentRuns, (run) => this.#work(run));
 		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#known.delete(run.id));
 	}
@@ -55,25 +58,26 @@ export class Runs {
 	/** Starts a run on a thread, now or when it is its turn. */
 	async create({ caller }: Access, threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
 		const graphId = this.#mustFindGraph(request);
-		this.#checkRoom(caller, request);
 		// Of two runs that are asked for at once, one sees the other.
-		return this.inTurn(threadId, async () => {
-			const before = this.#schedule.of(threadId);
-			if (before.length > 0 && request.strategy === "reject")
-				throw new HttpError(
-					422,
-					"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
-				);
-			const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
-			const { saver } = thread;
-			const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
-			const run = this.#prepare({ graphId, threadId, saver, caller }, record, request, interest);
-			await writeRunRecord(saver, threadId, run.record);
-			if (request.strategy === "interrupt" || request.strategy === "rollback")
-				for (const other of before) other.stop(request.strategy);
-			this.#launch(run);
-			return run;
-		});
+		const make = (admission: Admission) =>
+			this.inTurn(threadId, async () => {
+				const before = this.#schedule.of(threadId);
+				if (before.length > 0 && request.strategy === "reject")
+					throw new HttpError(
+						422,
+						"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
+					);
+				const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
+				const { saver } = thread;
+				const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
+				const run = this.#prepare({ graphId, threadId, saver, caller }, record, request, interest);
+				await writeRunRecord(saver, threadId, run.record);
+				if (request.strategy === "interrupt" || request.strategy === "rollback")
+					for (const other of before) other.stop(request.strategy);
+				this.#launch(run, admission);
+				return run;
+			});
+		return this.#admit(caller, request, make);
 	}
 
 	/** Starts a run that belongs to no thread, and of which nothing is kept unless it is asked for. */
@@ -82,11 +86,12 @@ export class Runs {
 		if (request.keepsThread) return this.create(access, threadId, { ...request, createsThread: true }, interest);
 		const graphId = this.#mustFindGraph(request);
 		const { caller } = access;
-		this.#checkRoom(caller, request);
-		const record = followUp({ metadata: {}, config: {} }, graphId, request);
-		const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
-		this.#launch(run);
-		return run;
+		return this.#admit(caller, request, async (admission) => {
+			const record = followUp({ metadata: {}, config: {} }, graphId, request);
+			const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
+			this.#launch(run, admission);
+			return run;
+		});
 	}
 
 	/** Does something to a thread while no run can be started on it. */
@@ -108,6 +113,17 @@ export class Runs {
 			await stop(this.#schedule.of(threadId));
 			return work();
 		});
+	}
+
+	/** Does something that counts as a run of its caller until it is done. */
+	async countAsRun<T>({ caller }: Access, bytes: number, work: () => Promise<T>): Promise<T> {
+		const admission = { caller, isDelayed: false, bytes };
+		this.#room.enter(admission);
+		try {
+			return await work();
+		} finally {
+			this.#room.leave(admission);
+		}
 	}
 
 	/** Stops all runs there are, and takes no more. */
@@ -146,7 +162,9 @@ export class Runs {
 		return new Run(request, place, retention);
 	}
 
-	#launch(run: Run): void {
+	#launch(run: Run, admission: Admission): void {
+		admission.run = run;
+		void run.done.then(() => this.#room.leave(admission));
 		this.#known.set(run.id, run);
 		this.#schedule.add(run);
 		// It was on the way when the server was closed.
@@ -205,15 +223,24 @@ export class Runs {
 		);
 	}
 
-	/** Callers that `authorize` tells apart do not take each other's room. */
-	#checkRoom(caller: string, { delayMs }: RunRequest): void {
+	/** Makes a run if its caller has room for it, which it takes until it has ended. */
+	async #admit(
+		caller: string,
+		{ delayMs, bytes }: RunRequest,
+		make: (admission: Admission) => Promise<Run>,
+	): Promise<Run> {
 		if (this.#isClosed) throw new HttpError(503, "The server is shutting down.");
-		const { waitingRuns, delayedRuns, delaySeconds } = this.#limits;
+		const { delaySeconds } = this.#limits;
 		if (delayMs > delaySeconds * 1000)
 			throw new HttpError(400, `\`after_seconds\` must be at most ${delaySeconds}, got ${delayMs / 1000}.`);
-		const isDelayed = delayMs > 0;
-		if (this.#schedule.count(caller, isDelayed) >= (isDelayed ? delayedRuns : waitingRuns))
-			throw new HttpError(429, "Too many runs are waiting. Try again later.", { "retry-after": "5" });
+		const admission: Admission = { caller, isDelayed: delayMs > 0, bytes };
+		this.#room.enter(admission);
+		try {
+			return await make(admission);
+		} catch (error) {
+			this.#room.leave(admission);
+			throw error;
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ export class Schedule {
 	readonly #work: (run: Run) => Promise<void>;
 	/** The runs of each thread that wait, work or are about to leave, the oldest first. */
 	readonly #threads = new Map<string, Run[]>();
-	readonly #waiting = new Set<Run>();
 	/** Of those that wait, the ones whose time has come. */
 	readonly #ready = new Set<Run>();
 	/** How many work, by caller. */
@@ -15,14 +14,6 @@ export class Schedule {
 	constructor(most: number, work: (run: Run) => Promise<void>) {
 		this.#most = most;
 		this.#work = work;
-	}
-
-	/** How many runs of a caller wait: for their time, if they are delayed, or else for their turn. */
-	count(caller: string, isDelayed: boolean): number {
-		let count = 0;
-		for (const { place, request } of this.#waiting)
-			if (place.caller === caller && request.delayMs > 0 === isDelayed) count++;
-		return count;
 	}
 
 	/** The runs of a thread that have not ended, the oldest first. */
@@ -34,7 +25,6 @@ export class Schedule {
 		const { threadId } = run.place;
 		const { delayMs } = run.request;
 		this.#threads.set(threadId, [...(this.#threads.get(threadId) ?? []), run]);
-		this.#waiting.add(run);
 		const timer = delayMs > 0 ? setTimeout(() => this.#setReady(run), delayMs) : undefined;
 		const giveUp = () => {
 			clearTimeout(timer);
@@ -58,7 +48,6 @@ export class Schedule {
 	}
 
 	#start(run: Run): void {
-		this.#waiting.delete(run);
 		this.#ready.delete(run);
 		run.status = "running";
 		this.#countWorking(run, 1);

@@ -1,7 +1,10 @@
 import { isRecord, type Json } from "../http/fields.ts";
 
-/** How LangGraph itself tells which parts of a config must not be written down. */
-const SECRET = /key|token|secret|password|auth/i;
+/**
+ * Names that say so must not be written down. LangGraph itself leaves out key, token, secret, password and auth; the others
+ * name the same things. The README lists them all.
+ */
+const SECRET = /key|token|secret|password|passwd|passphrase|pwd|credential|auth|bearer|jwt|cookie|session/i;
 
 /** JSON without what must not be stored: all that has such a name, at any depth. */
 export function withoutSecrets(json: Json): Json {

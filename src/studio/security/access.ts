@@ -54,7 +54,9 @@ export class Access {
 	}
 
 	newThreadId(): string {
-		const threadId = this.#threads?.newThreadId?.() ?? uuid7();
+		const threadId = this.#threads?.newThreadId === undefined ? uuid7() : this.#threads.newThreadId();
+		if (typeof threadId !== "string")
+			throw new TypeError(`\`newThreadId\`, which \`authorize\` gave, must return a string, got ${quote(threadId)}.`);
 		this.check(threadId);
 		return threadId;
 	}

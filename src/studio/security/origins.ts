@@ -28,7 +28,10 @@ export class Origins {
 
 	/** Refuses a request that is not meant for this server, or comes from a page that has no business with it. */
 	check(request: Request): void {
-		const host = hostOf(request);
+		const header = request.headers.get("host");
+		if (header !== null && !isHost(header)) throw new HttpError(400, "The `Host` header must be a host and a port.");
+		// The name in the URL may be the framework's; that in the header is what the browser asked for.
+		const host = parse(header === null ? request.url : `http://${header}`)?.hostname;
 		if (host === undefined || !(isLoopback(host) || this.#hosts.has(host)))
 			throw new HttpError(
 				403,
@@ -76,10 +79,12 @@ function isLink({ method, url, headers }: Request): boolean {
 	return isPage && method === "GET" && !new URL(url).searchParams.has("cancel_on_disconnect");
 }
 
-/** The name in the URL may be the framework's; that in the header is what the browser asked for. */
-function hostOf(request: Request): string | undefined {
-	const header = request.headers.get("host");
-	return (header === null ? parse(request.url) : parse(`http://${header}`))?.hostname;
+/**
+ * Whether a `Host` header is a host, with or without a port, or empty. Whatever makes a URL of the header would take more
+ * than that for the path, or for the query that hides the path.
+ */
+export function isHost(header: string): boolean {
+	return /^([\w.-]+|\[[\da-f:.]+\])?(:\d*)?$/i.test(header);
 }
 
 function isLoopback(hostname: string): boolean {

@@ -1,4 +1,5 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { nextTurn } from "../../engine/pause.ts";
 import { CheckpointError } from "../../errors.ts";
 import type { Graph, Superstep } from "../graphs/graph.ts";
 import type { Graphs } from "../graphs/graphs.ts";
@@ -6,6 +7,7 @@ import { contains } from "../http/contains.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import { describeError } from "../runs/run-end.ts";
+import { readPages } from "../threads/read-pages.ts";
 import { readThreadRecord } from "../threads/records.ts";
 import type { FoundThread, Threads } from "../threads/threads.ts";
 import { emptyState, serializeState } from "./serialize-state.ts";
@@ -39,26 +41,28 @@ export class States {
 	}
 
 	/** The states of a thread or of one of its subgraphs, the newest first. */
-	async history(thread: FoundThread, checkpoint: Json, query: HistoryQuery): Promise<Json[]> {
+	async *history(thread: FoundThread, checkpoint: Json, query: HistoryQuery): AsyncGenerator<Json> {
 		const { limit, before, metadata: { source, step, ...others } = {} } = query;
-		const states: Json[] = [];
-		if (thread.info.head === undefined || limit === 0) return states;
+		if (thread.info.head === undefined || limit === 0) return;
 		const { graph, graphId } = await this.#graphFor(thread);
 		const origins = new StateOrigins(thread, graphId);
 		const isFiltered = Object.keys(others).length > 0;
+		const config = configFor(thread, { checkpoint_ns: "", ...checkpoint });
 		const options = {
 			...(before !== undefined && { before: { configurable: { checkpoint_id: before } } }),
 			// The saver knows these two. What comes from the run can only be looked at here.
 			filter: { source, step } as Json,
 			...(!isFiltered && { limit }),
 		};
-		for await (const state of graph.getStateHistory(configFor(thread, { checkpoint_ns: "", ...checkpoint }), options)) {
+		let found = 0;
+		for await (const state of readPages((page) => graph.getStateHistory(config, page), options)) {
+			// A storage may answer without ever waiting, and others want their turn.
+			await nextTurn();
 			const metadata = await origins.describe(state);
 			if (isFiltered && !contains(metadata, others)) continue;
-			states.push(await serializeState(state, async () => metadata));
-			if (states.length === limit) break;
+			yield serializeState(state, async () => metadata);
+			if (++found === limit) return;
 		}
-		return states;
 	}
 
 	/** Changes a state, or forks it. Answers the config of the checkpoint that this made. */
@@ -68,10 +72,17 @@ export class States {
 		return nameOf(await refuseMistakes(() => graph.updateState(config, values, asNode)));
 	}
 
-	/** Replays updates onto a thread. */
-	async bulkUpdate(thread: FoundThread, supersteps: Superstep[]): Promise<void> {
+	/** Replays updates onto a thread, as long as somebody waits for it. */
+	async bulkUpdate(thread: FoundThread, supersteps: Superstep[], signal: AbortSignal): Promise<void> {
 		const { graph } = await this.#graphFor(thread);
-		await refuseMistakes(() => graph.bulkUpdateState(configFor(thread, { checkpoint_ns: "" }), supersteps));
+		let config = configFor(thread, { checkpoint_ns: "" });
+		for (const superstep of supersteps) {
+			// A storage may answer without ever waiting: then nobody else has a turn, and nobody learns that the client has gone.
+			await nextTurn();
+			if (signal.aborted) throw new HttpError(499, "The client has gone.");
+			const last = config;
+			config = await refuseMistakes(() => graph.bulkUpdateState(last, [superstep]));
+		}
 	}
 
 	async #graphFor(thread: FoundThread): Promise<{ graph: Graph; graphId: string }> {

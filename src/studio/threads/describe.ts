@@ -1,9 +1,14 @@
 import type { StateSnapshot } from "@langchain/langgraph";
+import { CheckpointError, type CheckpointErrorCode } from "../../errors.ts";
 import type { Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
+import { describeError } from "../runs/run-end.ts";
 import type { IdleThreads } from "./idle-threads.ts";
 import { listRuns, type RunEnd, readThreadRecord, type StoredRun, type ThreadRecord } from "./records.ts";
 import type { FoundThread, Threads } from "./threads.ts";
+
+/** What is wrong with one thread, and not with the storage. */
+const UNREADABLE: readonly CheckpointErrorCode[] = ["CORRUPT", "WRONG_KEY"];
 
 export type ThreadStatus = "idle" | "busy" | "interrupted" | "error";
 
@@ -15,7 +20,10 @@ export interface DescriptionContext {
 	readonly isBusy: boolean;
 }
 
-/** Tells of threads what the API wants to know. Each part is read once, and only if it is asked for. */
+/**
+ * Tells of threads what the API wants to know. Each part is read once, and only if it is asked for. A thread of which
+ * something can't be read has an error, and lacks what it is about: it must not hide all others from those who list them.
+ */
 export class ThreadDescription {
 	readonly thread: FoundThread;
 	readonly #graphs: Graphs;
@@ -25,6 +33,8 @@ export class ThreadDescription {
 	#record: Promise<ThreadRecord> | undefined;
 	#state: Promise<StateSnapshot | undefined> | undefined;
 	#lastRun: Promise<StoredRun | undefined> | undefined;
+	/** Why something could not be read. */
+	#damage: CheckpointError | undefined;
 
 	constructor(thread: FoundThread, context: DescriptionContext) {
 		this.thread = thread;
@@ -35,21 +45,22 @@ export class ThreadDescription {
 	}
 
 	record(): Promise<ThreadRecord> {
-		this.#record ??= readThreadRecord(this.thread.saver, this.thread.threadId);
+		const { saver, threadId } = this.thread;
+		this.#record ??= this.#read(() => readThreadRecord(saver, threadId), { metadata: {}, config: {} });
 		return this.#record;
 	}
 
 	/** The newest state, if there is one. */
 	state(): Promise<StateSnapshot | undefined> {
-		this.#state ??= this.#readState();
+		this.#state ??= this.#read(() => this.#readState(), undefined);
 		return this.#state;
 	}
 
 	async status(): Promise<ThreadStatus> {
 		if (this.#isBusy) return "busy";
-		if (this.#idle.has(this.thread)) return "idle";
+		if (this.#damage === undefined && this.#idle.has(this.thread)) return "idle";
 		const state = await this.state();
-		if (state?.tasks.some((task) => task.error !== undefined) || (await this.#failure())) return "error";
+		if (state?.tasks.some((task) => task.error !== undefined) || (await this.#error())) return "error";
 		if (state !== undefined && state.next.length > 0) return "interrupted";
 		// A run that has not ended may be another server's, and will end without a trace in what is listed of the thread.
 		const lastRun = await this.#readLastRun();
@@ -66,11 +77,12 @@ export class ThreadDescription {
 			updated_at: () => info.updatedAt,
 			state_updated_at: async () => (await this.state())?.createdAt,
 			metadata: async () => (await this.record()).metadata,
-			status: () => this.status(),
 			config: async () => (await this.record()).config,
 			values: async () => (await this.state())?.values,
 			interrupts: async () => interruptsOf(await this.state()),
-			error: async () => (await this.#failure())?.error,
+			error: () => this.#error(),
+			// The last, since it may be known without reading what the others have found to be damaged.
+			status: () => this.status(),
 		};
 		const fields: Json = {};
 		for (const [name, read] of Object.entries(readers))
@@ -86,19 +98,32 @@ export class ThreadDescription {
 		return graph.getState({ configurable: { thread_id: thread.threadId } });
 	}
 
-	/** How the last run failed, if the thread is still where it left it. */
-	async #failure(): Promise<RunEnd | undefined> {
+	/** What can't be read, or else how the last run failed, if the thread is still where it left it. */
+	async #error(): Promise<RunEnd["error"]> {
+		await this.state();
 		const end = (await this.#readLastRun())?.end;
+		if (this.#damage !== undefined) return describeError(this.#damage);
 		const hasFailed = end?.status === "error" || end?.status === "timeout";
-		return hasFailed && end.head === this.thread.info.head ? end : undefined;
+		return hasFailed && end.head === this.thread.info.head ? end.error : undefined;
 	}
 
 	#readLastRun(): Promise<StoredRun | undefined> {
-		this.#lastRun ??= (async () => {
+		this.#lastRun ??= this.#read(async () => {
 			for await (const run of listRuns(this.thread.saver, this.thread.threadId, 1)) return run;
 			return undefined;
-		})();
+		}, undefined);
 		return this.#lastRun;
+	}
+
+	/** Reads something, or answers what stands for it if it is damaged or can't be decrypted. */
+	async #read<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+		try {
+			return await read();
+		} catch (error) {
+			if (!(error instanceof CheckpointError && UNREADABLE.includes(error.code))) throw error;
+			this.#damage ??= error;
+			return otherwise;
+		}
 	}
 }
 

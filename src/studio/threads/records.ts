@@ -1,6 +1,7 @@
-import { type CheckpointTuple, SCHEDULED, uuid6 } from "@langchain/langgraph-checkpoint";
+import { type CheckpointListOptions, type CheckpointTuple, SCHEDULED, uuid6 } from "@langchain/langgraph-checkpoint";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import type { Json } from "../http/fields.ts";
+import { readPages } from "./read-pages.ts";
 
 /**
  * What the server knows of threads and runs is kept with the thread itself, in namespaces of its own. So it is there
@@ -84,7 +85,8 @@ export async function readRun(saver: DeltaSaver, threadId: string, runId: string
 /** The runs of a thread, the newest first. */
 export async function* listRuns(saver: DeltaSaver, threadId: string, limit?: number): AsyncGenerator<StoredRun> {
 	const configurable = { thread_id: threadId, checkpoint_ns: RUNS_NS };
-	for await (const tuple of saver.list({ configurable }, limit === undefined ? {} : { limit })) {
+	const list = (page: CheckpointListOptions) => saver.list({ configurable }, page);
+	for await (const tuple of readPages(list, limit === undefined ? {} : { limit })) {
 		const run = runIn(tuple);
 		if (run !== undefined) yield run;
 	}

@@ -1,11 +1,15 @@
+import { nextTurn } from "../../engine/pause.ts";
 import { contains } from "../http/contains.ts";
 import type { Fields, Json } from "../http/fields.ts";
 import type { ThreadDescription, ThreadStatus } from "./describe.ts";
+import type { FoundThread } from "./threads.ts";
 
 const STATUSES: readonly ThreadStatus[] = ["idle", "busy", "interrupted", "error"];
 
-/** How many threads are looked at at a time: a database across the network answers them together. */
+/** How many threads are looked at at a time: a database across the network answers them together. All are in memory then. */
 const AT_ONCE = 16;
+
+type Describe = (thread: FoundThread) => ThreadDescription;
 
 /** What a search for threads asks for. */
 export interface ThreadQuery {
@@ -25,8 +29,8 @@ export function readThreadQuery(fields: Fields): ThreadQuery {
 		// An empty list is how some clients say that they have none in mind.
 		ids: ids === undefined || ids.length === 0 ? undefined : new Set(ids),
 		status: fields.choice("status", STATUSES),
-		metadata: fields.record("metadata"),
-		values: fields.record("values"),
+		metadata: fields.filter("metadata"),
+		values: fields.filter("values"),
 	};
 }
 
@@ -37,13 +41,22 @@ export function isFiltered({ status, metadata, values }: ThreadQuery): boolean {
 
 /** The threads of a list that a search finds, in order. */
 export async function* findThreads(
-	threads: readonly ThreadDescription[],
+	threads: readonly FoundThread[],
+	describe: Describe,
 	query: ThreadQuery,
 ): AsyncGenerator<ThreadDescription> {
-	for (let start = 0; start < threads.length; start += AT_ONCE) {
-		const some = threads.slice(start, start + AT_ONCE);
+	for await (const some of inBatches(threads, describe)) {
 		const found = await Promise.all(some.map((thread) => matches(thread, query)));
 		yield* some.filter((_, i) => found[i]);
+	}
+}
+
+/** Some threads at a time. A description holds what was read of its thread, so none outlives its batch. */
+async function* inBatches(threads: readonly FoundThread[], describe: Describe): AsyncGenerator<ThreadDescription[]> {
+	for (let start = 0; start < threads.length; start += AT_ONCE) {
+		// A storage may answer without ever waiting, and others want their turn.
+		await nextTurn();
+		yield threads.slice(start, start + AT_ONCE).map(describe);
 	}
 }
 
@@ -57,15 +70,16 @@ async function matches(thread: ThreadDescription, query: ThreadQuery): Promise<b
 
 /** Sorts threads by one of their fields. Those with the same value keep the order of their ids. */
 export async function sortThreads(
-	threads: ThreadDescription[],
+	threads: readonly FoundThread[],
+	describe: Describe,
 	order: ThreadOrder,
 	isDescending: boolean,
-): Promise<ThreadDescription[]> {
-	const keyed = await Promise.all(
-		threads.map(async (thread) => ({ thread, key: await keyOf(thread, order), id: thread.thread.threadId })),
-	);
+): Promise<FoundThread[]> {
+	const keyed: { thread: FoundThread; key: string | number }[] = [];
+	for await (const some of inBatches(threads, describe))
+		keyed.push(...(await Promise.all(some.map(async (one) => ({ thread: one.thread, key: await keyOf(one, order) })))));
 	const sign = isDescending ? -1 : 1;
-	keyed.sort((a, b) => sign * (compare(a.key, b.key) || compare(a.id, b.id)));
+	keyed.sort((a, b) => sign * (compare(a.key, b.key) || compare(a.thread.threadId, b.thread.threadId)));
 	return keyed.map(({ thread }) => thread);
 }
 

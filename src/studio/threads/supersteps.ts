@@ -1,11 +1,14 @@
 import { readCommand } from "../graphs/command.ts";
 import type { Superstep } from "../graphs/graph.ts";
-import { Fields, isRecord } from "../http/fields.ts";
+import { Fields, isRecord, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 
 /** The updates that a new thread starts with. */
 export function readSupersteps(list: unknown[]): Superstep[] {
-	return list.map((superstep) => ({ updates: (readList(superstep, "updates") ?? []).map(readUpdate) }));
+	const supersteps = list.map((superstep) => ({ updates: (readList(superstep, "updates") ?? []).map(readUpdate) }));
+	const count = supersteps.reduce((sum, { updates }) => sum + updates.length, 0);
+	if (count <= MOST_ITEMS) return supersteps;
+	throw new HttpError(400, `\`supersteps\` must have at most ${MOST_ITEMS} updates in all, got ${count}.`);
 }
 
 function readUpdate(update: unknown): Superstep["updates"][number] {

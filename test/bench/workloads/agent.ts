@@ -7,7 +7,7 @@ import { Random } from "../random.ts";
 import { timeTurns } from "../reference-saver.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
-import { check, type Saver, type Workload } from "../workload.ts";
+import { check, EQUAL_TURN, type Saver, type Workload } from "../workload.ts";
 
 const thread = { configurable: { thread_id: "agent" } };
 /** Question, tool call, tool answer, answer. */
@@ -37,13 +37,19 @@ function compileAgent(checkpointer: Saver) {
 		.compile({ checkpointer });
 }
 
-function startAgent(saver: Saver): () => Promise<unknown> {
+/** Makes what takes a turn. */
+export function startAgent(saver: Saver): () => Promise<unknown> {
 	const graph = compileAgent(saver);
 	const random = new Random(32);
 	return () => {
 		const question = new HumanMessage({ id: random.uuid(), content: writeText(random, 120) });
 		return graph.invoke({ messages: [question] }, thread);
 	};
+}
+
+export async function checkAgent(saver: Saver, turns: number): Promise<void> {
+	const messages = (await saver.getTuple(thread))?.checkpoint.channel_values.messages as BaseMessage[];
+	check(messages.length === turns * MESSAGES_PER_TURN, `${messages.length} messages after ${turns} turns`);
 }
 
 /** A long conversation with an agent that uses a tool, run by LangGraph. */
@@ -54,8 +60,8 @@ export const agent: Workload = {
 	warmUpMs: 1500,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
-		saver: { title: "time per turn spent in the saver", target: { sqlite: 4, memory: 3 } },
-		turn: { title: "whole turn" },
+		saver: { title: "time per turn spent in the saver", target: { sqlite: 3.3, memory: 4 } },
+		turn: { title: "whole turn", target: EQUAL_TURN },
 		bytes: { title: "bytes" },
 	},
 	async run(stage) {
@@ -64,9 +70,7 @@ export const agent: Workload = {
 			stage,
 			(saver) => timeTurns(saver, turns, startAgent),
 			async (saver) => {
-				const tuple = await saver.getTuple(thread);
-				const messages = tuple?.checkpoint.channel_values.messages as BaseMessage[];
-				check(messages.length === turns * MESSAGES_PER_TURN, `${messages.length} messages after ${turns} turns`);
+				await checkAgent(saver, turns);
 				return {};
 			},
 		);

@@ -13,6 +13,12 @@ const sizeOf = ({ quick }: Stage) => (quick ? 20 : 1000);
 /** How often it is done. Once would tell how long a process takes to get going. */
 const COPIES = ["copy 1", "copy 2", "copy 3"];
 
+/**
+ * A copy shares blobs with its source, and prune has to find out which ones are still needed; the official savers share
+ * none. In SQLite a prune is one transaction, so that its time and its longest block are the same.
+ */
+const EQUAL_PRUNE = { sqlite: 0.8, memory: 0.8 };
+
 async function copy(stage: Stage, saver: Saver, target: string): Promise<void> {
 	if (stage.side === "ours") await (saver as DeltaSaver).copyThread("source", target);
 	else await copyByHand(saver, "source", saver, target);
@@ -51,10 +57,10 @@ export const copying: Workload = {
 	warmUpMs: 1500,
 	backends: ["sqlite", "memory"],
 	measures: {
-		copy: { title: "copy", target: { sqlite: 20, memory: 20 } },
+		copy: { title: "copy", target: { sqlite: 100, memory: 100 } },
 		copyBlock: { title: "longest block by copy" },
-		prune: { title: "prune to the head" },
-		pruneBlock: { title: "longest block by prune" },
+		prune: { title: "prune to the head", target: EQUAL_PRUNE },
+		pruneBlock: { title: "longest block by prune", target: EQUAL_PRUNE },
 	},
 	async run(stage) {
 		const count = sizeOf(stage);

@@ -4,7 +4,7 @@ import { Random } from "../random.ts";
 import { timeTurns } from "../reference-saver.ts";
 import { writeText } from "../samples.ts";
 import { measureOn } from "../savers.ts";
-import { check, type Saver, type Workload } from "../workload.ts";
+import { check, EQUAL_TURN, type Saver, type Workload } from "../workload.ts";
 
 /** Several threads, so that there are more turns to tell the time by and none of them is longer. */
 const threads = ["first", "second"].map((name) => ({ configurable: { thread_id: name } }));
@@ -31,7 +31,7 @@ export const fanOut: Workload = {
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
 		saver: { title: "time per turn spent in the saver" },
-		turn: { title: "whole turn" },
+		turn: { title: "whole turn", target: EQUAL_TURN },
 		get: { title: "getState" },
 		bytes: { title: "bytes" },
 	},

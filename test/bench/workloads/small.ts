@@ -5,13 +5,49 @@ import { timeEach } from "../measure.ts";
 import { plainMessage, writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
 import { forEachInTurns } from "../turns.ts";
-import { check, type Stage, type Workload } from "../workload.ts";
+import { check, type Saver, type Stage, type Workload } from "../workload.ts";
 
-const STEPS = 5;
+/** Checkpoints of each thread. */
+export const STEPS = 5;
 const MESSAGE_CHARACTERS = 80;
 
 const threadsOf = ({ quick }: Stage) => (quick ? 20 : 1000);
-const nameOf = (thread: number) => `customer-${thread}`;
+
+/** A thread of a few short messages: one for each step, and one that the last step's task writes. */
+export interface Conversation {
+	readonly thread: number;
+	readonly config: { readonly configurable: { readonly thread_id: string } };
+	readonly messages: readonly BaseMessage[];
+}
+
+/** @param first the number of the first thread, where others were written before */
+export function writeConversations(count: number, first = 0): Conversation[] {
+	return Array.from({ length: count }, (_, i) => ({
+		thread: first + i,
+		config: { configurable: { thread_id: `customer-${first + i}` } },
+		messages: writeMessages(STEPS + 1, 100 + first + i, MESSAGE_CHARACTERS),
+	}));
+}
+
+/** Puts one step of every conversation, then the next of every one. Answers how long all puts took together. */
+export async function putConversations(saver: Saver, conversations: readonly Conversation[]): Promise<number> {
+	const threads = conversations.map(({ thread, config }) => {
+		return new DirectThread(saver, config.configurable.thread_id, thread);
+	});
+	let total = 0;
+	for (let done = 1; done <= STEPS; done++)
+		await forEachInTurns(threads, async (thread, i) => {
+			total += await thread.step(writeStep((conversations[i] as Conversation).messages, done));
+		});
+	return total;
+}
+
+/** Reads the newest checkpoint of a conversation whose steps have all been put. */
+export async function readConversation(saver: Saver, { config, messages }: Conversation): Promise<void> {
+	const found = (await saver.getTuple(config))?.checkpoint.channel_values.messages as BaseMessage[];
+	const thread = config.configurable.thread_id;
+	check(found.at(-1)?.id === messages[STEPS - 1]?.id, `${thread} has another last message`);
+}
 
 /** What a short conversation holds after so many steps. */
 function writeStep(messages: readonly BaseMessage[], done: number): Step {
@@ -34,32 +70,19 @@ export const small: Workload = {
 	warmUpMs: 2000,
 	backends: ["sqlite", "memory", "postgres"],
 	measures: {
-		bytes: { title: "bytes", target: { sqlite: 1, memory: 1, postgres: 1.2 } },
-		put: { title: "put + putWrites", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
-		get: { title: "getTuple of each head", target: { sqlite: 1.3, memory: 1, postgres: 1.2 } },
+		bytes: { title: "bytes", target: { sqlite: 1.7, postgres: 1.2 } },
+		put: { title: "put + putWrites", target: { sqlite: 0.95, memory: 1.1, postgres: 1.2 } },
+		get: { title: "getTuple of each head", target: { sqlite: 1.1, memory: 1.7, postgres: 1.2 } },
 		list: { title: "list of each thread" },
 	},
 	async run(stage) {
-		const count = threadsOf(stage);
-		const chats = Array.from({ length: count }, (_, i) => writeMessages(STEPS + 1, 100 + i, MESSAGE_CHARACTERS));
-		const configs = chats.map((_, i) => ({ configurable: { thread_id: nameOf(i) } }));
+		const conversations = writeConversations(threadsOf(stage));
 		return measureOn(
 			stage,
+			async (saver) => ({ put: (await putConversations(saver, conversations)) / (conversations.length * STEPS) }),
 			async (saver) => {
-				const threads = chats.map((_, i) => new DirectThread(saver, nameOf(i), i));
-				let total = 0;
-				for (let done = 1; done <= STEPS; done++)
-					await forEachInTurns(threads, async (thread, i) => {
-						total += await thread.step(writeStep(chats[i] as BaseMessage[], done));
-					});
-				return { put: total / (count * STEPS) };
-			},
-			async (saver) => {
-				const get = await timeEach(configs, async (config, i) => {
-					const found = (await saver.getTuple(config))?.checkpoint.channel_values.messages as BaseMessage[];
-					check(found.at(-1)?.id === chats[i]?.[STEPS - 1]?.id, `thread ${nameOf(i)} has another last message`);
-				});
-				const list = await timeEach(configs, async (config) => {
+				const get = await timeEach(conversations, (conversation) => readConversation(saver, conversation));
+				const list = await timeEach(conversations, async ({ config }) => {
 					let listed = 0;
 					for await (const _ of saver.list(config)) listed++;
 					check(listed === STEPS, `${listed} checkpoints were listed instead of ${STEPS}`);

@@ -3,7 +3,7 @@ import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { timeEach } from "../measure.ts";
 import { writeMessages } from "../samples.ts";
 import { measureOn } from "../savers.ts";
-import { check, type Workload } from "../workload.ts";
+import { check, EQUAL_TURN, type Workload } from "../workload.ts";
 
 /** A server that answers many people at the same time, in one process. */
 export const threads: Workload = {
@@ -12,7 +12,7 @@ export const threads: Workload = {
 	rounds: { memory: 2, postgres: 2 },
 	warmUpMs: 1000,
 	backends: ["sqlite", "memory", "postgres"],
-	measures: { turn: { title: "turn" }, bytes: { title: "bytes" } },
+	measures: { turn: { title: "turn", target: EQUAL_TURN }, bytes: { title: "bytes" } },
 	async run(stage) {
 		const [count, turns] = stage.quick ? [8, 2] : [64, 12];
 		const texts = writeMessages(2 * turns).map(({ content }) => content as string);

@@ -35,6 +35,12 @@ async function runGraphs(checkpointer: PostgresSaver): Promise<void> {
 	expect((await checkpointer.listThreads()).threads).toHaveLength(4);
 }
 
+async function readAll(saver: PostgresSaver): Promise<unknown[]> {
+	const tuples: unknown[] = [];
+	for await (const tuple of saver.list({ configurable: {} })) tuples.push(tuple);
+	return tuples;
+}
+
 describe("PostgresSaver", () => {
 	it.each([
 		["finds out by itself that statements can't be prepared", {}],
@@ -64,6 +70,75 @@ describe("PostgresSaver", () => {
 		await server.stop();
 	});
 
+	it.each([
+		["a URL", async (url: string) => ({ database: url, end: async () => {} })],
+		[
+			"a role",
+			async (url: string) => {
+				const { pool, schema: role } = await newSchema();
+				await pool.query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD 'p'`);
+				await pool.query(`ALTER ROLE ${role} SET bytea_output = 'escape'`);
+				const plain = url.replace(/\?.*/, "").replace(/\/\/[^@]*@/, `//${role}:p@`);
+				return { database: plain, end: async () => void (await pool.query(`DROP ROLE ${role}`)) };
+			},
+		],
+		[
+			"a server behind a pooler",
+			async (url: string) => {
+				const pooler = await PostgresPooler.start(url, 2);
+				return { database: pooler.url.replace(/\?.*/, ""), end: () => pooler.stop() };
+			},
+		],
+	])("reads the same, however the server writes bytes: bytea_output = 'escape' of %s", async (_, setup) => {
+		const { pool, schema, leave } = await emptySchema();
+		const usual = new PostgresSaver(pool, { schema });
+		await runGraphs(usual);
+		const before = await readAll(usual);
+		const { database, end } = await setup(`${await postgresUrl()}?options=-c%20bytea_output%3Descape`);
+		const saver = PostgresSaver.fromConnString(database, { schema });
+		expect(await readAll(saver)).toEqual(before);
+		expect(await saver.repair()).toEqual({ damage: [], removed: [] });
+		await saver.clear();
+		await runGraphs(saver);
+		expect((await usual.verify()).damage).toEqual([]);
+		await saver.close();
+		await end();
+		await leave();
+	});
+
+	it.each(["array_nulls=off, new", "array_nulls=off, set up before"])(
+		"refuses a server that would take NULL for text: %s",
+		async (name) => {
+			const { pool, schema, leave } = name.endsWith("new")
+				? { ...(await newSchema()), leave() {} }
+				: await emptySchema();
+			const own = new pg.Pool({ connectionString: await postgresUrl(), options: "-c array_nulls=off" });
+			const saver = new PostgresSaver(own, { schema });
+			for (const call of [() => saver.setup(), () => saver.getTuple({ configurable }), () => store(saver)])
+				await expect(call()).rejects.toMatchObject({
+					code: "STORAGE",
+					message: expect.stringContaining("array_nulls"),
+				});
+			await own.end();
+			await runGraphs(new PostgresSaver(pool, { schema }));
+			await leave();
+		},
+	);
+
+	it.each(["new", "set up before"])("refuses a pool that asks for binary values: %s", async (name) => {
+		const { pool, schema, leave } = name === "new" ? { ...(await newSchema()), leave() {} } : await emptySchema();
+		const own = new pg.Pool({ connectionString: await postgresUrl(), ...{ binary: true } });
+		const saver = new PostgresSaver(own, { schema });
+		for (const call of [() => saver.setup(), () => saver.getTuple({ configurable }), () => store(saver)])
+			await expect(call()).rejects.toMatchObject({
+				code: "INVALID_OPTION",
+				message: expect.stringContaining("binary"),
+			});
+		await own.end();
+		await runGraphs(new PostgresSaver(pool, { schema }));
+		await leave();
+	});
+
 	it("needs no more than to read and write its tables, once they are there", async () => {
 		const { pool, schema } = await newSchema();
 		const role = `role_${schema}`;
@@ -90,17 +165,20 @@ describe("PostgresSaver", () => {
 		expect(() => new PostgresSaver(pool, { schema: "é".repeat(31) })).not.toThrow();
 	});
 
-	it("takes any name for a schema, and keeps several in one database apart", async () => {
-		const { pool, schema } = await newSchema();
-		const strange = `${schema} "É" x.y`;
-		const [one, other] = [new PostgresSaver(pool, { schema }), new PostgresSaver(pool, { schema: strange })];
-		await runGraphs(one);
-		expect(await other.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
-		await runGraphs(other);
-		await one.clear();
-		expect((await other.listThreads()).threads).toHaveLength(4);
-		await pool.query(`DROP SCHEMA ${pg.escapeIdentifier(strange)} CASCADE`);
-	});
+	it.each(['"É" x.y', "$user", "$1", "tenant$thread", '"$ns"$id', "';--", "\ufffd"])(
+		"takes any name for a schema, and keeps several in one database apart: %s",
+		async (name) => {
+			const { pool, schema } = await newSchema();
+			const strange = `${name} ${schema}`;
+			const [one, other] = [new PostgresSaver(pool, { schema }), new PostgresSaver(pool, { schema: strange })];
+			await runGraphs(one);
+			expect(await other.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
+			await runGraphs(other);
+			await one.clear();
+			expect((await other.listThreads()).threads).toHaveLength(4);
+			await pool.query(`DROP SCHEMA ${pg.escapeIdentifier(strange)} CASCADE`);
+		},
+	);
 
 	it("refuses a schema of a newer version, and leaves it alone", async () => {
 		const { pool, schema } = await newSchema();
@@ -128,14 +206,20 @@ describe("PostgresSaver", () => {
 		expect(() => new PostgresSaver(database as never)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
 	});
 
-	it.each([{ schema: "" }, { schema: 1 }, { retryTimeout: -1 }, { retryTimeout: "1" }, { shema: "x" }])(
-		"refuses the options %o",
-		(options) => {
-			expect(() => PostgresSaver.fromConnString("postgres://localhost", options as never)).toThrow(
-				expect.objectContaining({ code: "INVALID_OPTION" }),
-			);
-		},
-	);
+	it.each([
+		{ schema: "" },
+		{ schema: "t\ud800" },
+		{ schema: "\udc00t" },
+		{ schema: "a\0" },
+		{ schema: 1 },
+		{ retryTimeout: -1 },
+		{ retryTimeout: "1" },
+		{ shema: "x" },
+	])("refuses the options %o", (options) => {
+		expect(() => PostgresSaver.fromConnString("postgres://localhost", options as never)).toThrow(
+			expect.objectContaining({ code: "INVALID_OPTION" }),
+		);
+	});
 });
 
 describe("Tables that are partitioned as the documentation says", () => {
@@ -169,9 +253,9 @@ describe("Damage in PostgreSQL", () => {
 		"a byte of a value": (schema) => `UPDATE ${schema}.delta_blob SET data = set_byte(data, 9, 255)
 			WHERE id = (SELECT max(id) FROM ${schema}.delta_blob)`,
 		"a byte of a write": (schema) => `UPDATE ${schema}.delta_write SET value = set_byte(value, 3, 255)
-			WHERE checkpoint = (SELECT max(checkpoint) FROM ${schema}.delta_write WHERE value IS NOT NULL) AND value IS NOT NULL`,
+			WHERE checkpoint = (SELECT max(checkpoint) FROM ${schema}.delta_write)`,
 		"a count": (schema) => `UPDATE ${schema}.delta_thread SET checkpoints = 99 WHERE thread_id = 'b'`,
-		"the newest checkpoint's id": (schema) => `UPDATE ${schema}.delta_thread SET head = 'x' WHERE thread_id = 'b'`,
+		"the newest checkpoint's id": (schema) => `UPDATE ${schema}.delta_thread SET newest = 'x' WHERE thread_id = 'b'`,
 		"the row of a thread": (schema) => `DELETE FROM ${schema}.delta_thread WHERE thread_id = 'b'`,
 	};
 

@@ -1,9 +1,14 @@
 import { join } from "node:path";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
-import type { DeltaSaver } from "../../../src/index.ts";
+import { collect } from "../../../src/contract/thread.ts";
+import { DeltaSaver, type Storage } from "../../../src/index.ts";
 import { PostgresSaver } from "../../../src/postgres.ts";
-import type { SealedSaverOptions } from "../../../src/saver/sealed-saver.ts";
+import type { SealedSaver, SealedSaverOptions } from "../../../src/saver/sealed-saver.ts";
 import { SqliteSaver } from "../../../src/sqlite.ts";
+import { MemoryStorage } from "../../../src/storage/memory/storage.ts";
+import { Sealer } from "../../../src/storage/sealed/sealer.ts";
+import { SealedStorage } from "../../../src/storage/sealed/storage.ts";
+import type { FoundCheckpoint } from "../../../src/storage/storage.ts";
 import { emptySchema } from "../../support/postgres.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/run-node.ts";
 
@@ -12,10 +17,14 @@ const thread = (threadId: string) => ({ configurable: { thread_id: threadId, che
 
 async function put(saver: DeltaSaver, threadId: string): Promise<void> {
 	const checkpoint = { ...emptyCheckpoint(), channel_values: { secret: "text" }, channel_versions: { secret: 1 } };
-	await saver.put(thread(threadId), checkpoint, { source: "input", step: -1, parents: {} });
+	await saver.put(thread(threadId), checkpoint, { source: "input", step: -1, parents: {}, ...{ owner: "somebody" } });
 }
 
-type Open = (options?: SealedSaverOptions) => DeltaSaver;
+function write(saver: DeltaSaver, threadId: string): Promise<void> {
+	return saver.putWrites({ configurable: { ...thread(threadId).configurable, checkpoint_id: "c" } }, [["a", 1]], "t");
+}
+
+type Open = (options?: SealedSaverOptions) => SealedSaver;
 
 /** Savers on one database, as in several processes. */
 const databases: [string, (use: (open: Open) => Promise<void>) => Promise<void>][] = [
@@ -37,25 +46,49 @@ const databases: [string, (use: (open: Open) => Promise<void>) => Promise<void>]
 	],
 ];
 
+const wrongKey = { key: new Uint8Array(32).fill(2) };
+
 describe.each(databases)("Without its key, %s", (_, withDatabase) => {
-	it("stores nothing in clear in a database that is encrypted", () =>
+	it.each<[string, SealedSaverOptions]>([
+		["no key", {}],
+		["another key", { encryption: wrongKey }],
+		["another key that may migrate", { encryption: { ...wrongKey, migrate: true } }],
+	])("stores nothing in a database that is encrypted: %s", (_, options) =>
 		withDatabase(async (open) => {
 			const encrypted = open({ encryption });
 			await put(encrypted, "hidden");
-			const plain = open();
-			const write = () =>
-				plain.putWrites({ configurable: { ...thread("new").configurable, checkpoint_id: "c" } }, [["a", 1]], "t");
+			// A thread that is newer, and has no checkpoint to tell by.
+			await write(encrypted, "writes");
+			const other = open(options);
 			for (const store of [
-				() => put(plain, "new"),
-				() => put(plain, "hidden"),
-				write,
-				() => plain.copyThread("hidden", "copy"),
+				() => put(other, "new"),
+				() => put(other, "hidden"),
+				() => write(other, "new"),
+				() => write(other, "hidden"),
+				() => other.copyThread("hidden", "copy"),
 			])
 				await expect(store()).rejects.toMatchObject({ code: "WRONG_KEY" });
-			expect((await encrypted.listThreads()).threads.map(({ threadId }) => threadId)).toEqual(["hidden"]);
+			expect((await encrypted.listThreads()).threads.map(({ threadId }) => threadId)).toEqual(["writes", "hidden"]);
+			expect(await encrypted.verify()).toMatchObject({ checkpoints: 1, writes: 1, damage: [] });
+			expect(await encrypted.rotateKeys()).toBe(0);
 			await put(encrypted, "new");
 			expect((await encrypted.getTuple(thread("new")))?.checkpoint.channel_values).toEqual({ secret: "text" });
-			for (const saver of [encrypted, plain]) await saver.close();
+			for (const saver of [encrypted, other]) await saver.close();
+		}),
+	);
+
+	it("encrypts nothing in a database that is in clear, unless it may migrate", () =>
+		withDatabase(async (open) => {
+			const plain = open();
+			await put(plain, "open");
+			const strict = open({ encryption });
+			for (const store of [() => put(strict, "new"), () => write(strict, "open")])
+				await expect(store()).rejects.toMatchObject({ code: "WRONG_KEY", message: expect.stringContaining("migrate") });
+			expect(await plain.verify()).toMatchObject({ checkpoints: 1, writes: 0, damage: [] });
+			const migrating = open({ encryption: { ...encryption, migrate: true } });
+			await put(migrating, "new");
+			await put(strict, "newer");
+			for (const saver of [plain, strict, migrating]) await saver.close();
 		}));
 
 	it("goes on in a database that is not, until somebody encrypts it", () =>
@@ -69,4 +102,44 @@ describe.each(databases)("Without its key, %s", (_, withDatabase) => {
 			expect((await encrypted.getTuple(thread("open")))?.checkpoint.channel_values).toEqual({ secret: "text" });
 			for (const saver of [plain, encrypted, late]) await saver.close();
 		}));
+});
+
+describe("A saver with the right key", () => {
+	const options = { compression: false, encryption };
+	const open = (inner: Storage) => new DeltaSaver(new SealedStorage(inner, new Sealer(options)));
+
+	it("looks once at the newest checkpoint, however many puts begin together", async () => {
+		const inner = new MemoryStorage();
+		await put(open(inner), "old");
+		const listed = vi.spyOn(inner, "listThreads");
+		const saver = open(inner);
+		await Promise.all(["a", "b", "c"].map((threadId) => put(saver, threadId)));
+		await put(saver, "d");
+		expect(listed).toHaveBeenCalledTimes(1);
+	});
+
+	it("stores although the newest checkpoint is damaged", async () => {
+		const inner = new MemoryStorage();
+		await put(open(inner), "old");
+		const [row] = (await inner.read({ limit: 1 }, "rows")).checkpoints;
+		const { head, ...key } = row as FoundCheckpoint;
+		const damaged = head.map((byte, i) => (i === head.length - 1 ? byte ^ 1 : byte));
+		await inner.replaceBytes([{ kind: "checkpoint", key, from: head, to: damaged }]);
+		const saver = open(inner);
+		await expect(saver.getTuple(thread("old"))).rejects.toMatchObject({ code: "CORRUPT" });
+		await put(saver, "new");
+		expect((await saver.getTuple(thread("new")))?.checkpoint.channel_values).toEqual({ secret: "text" });
+	});
+
+	it("tells the database nothing of a metadata filter but source and step", async () => {
+		const inner = new MemoryStorage();
+		const saver = open(inner);
+		await put(saver, "old");
+		const read = vi.spyOn(inner, "read");
+		const found = await collect(saver.list({}, { filter: { owner: "somebody", source: "input", step: -1 } }));
+		expect(found).toHaveLength(1);
+		expect(await collect(saver.list({}, { filter: { owner: "nobody" } }))).toEqual([]);
+		expect(read).toHaveBeenCalledWith(expect.objectContaining({ source: "input", step: -1 }), "rows", undefined);
+		expect(JSON.stringify(read.mock.calls)).not.toMatch(/owner|somebody|nobody/);
+	});
 });

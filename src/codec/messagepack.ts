@@ -1,0 +1,163 @@
+import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
+import { CheckpointError } from "../errors.ts";
+import { DEEPEST, LAST_TAG, LAYOUT } from "./format.ts";
+
+/** msgpackr writes value after value into memory of this size, in which those that fit stay. */
+const SHARED_BYTES = 8192;
+/** An array or map header that can hold any length: its type byte and 32 bits. */
+const HEADER_BYTES = 5;
+
+const packr = new Packr({
+	useRecords: false,
+	variableMapSize: true,
+	structuredClone: false,
+	useBigIntExtension: true,
+	copyBuffers: true,
+	useToJSON: false,
+});
+
+/** The buffer that msgpackr writes to, and where a value is in it. */
+type Written = Buffer & { start: number; end: number };
+
+/** The layout byte and the MessagePack of a value that msgpackr keeps all of. */
+export function pack(value: unknown, layout: number): Uint8Array {
+	const isOpen = (layout & ~LAYOUT.refs) !== LAYOUT.value;
+	const written = packr.pack(isOpen ? value : [value], REUSE_BUFFER_MODE) as Written;
+	const head = written[written.start] as number;
+	const headerSize = head < 0xa0 ? 1 : head === 0xdc || head === 0xde ? 3 : HEADER_BYTES;
+	// The layout takes the place of the last byte of the header of an array or a map.
+	const start = written.start + headerSize - 1;
+	written[start] = layout;
+	if (written.length <= SHARED_BYTES)
+		return new Uint8Array(written.buffer, written.byteOffset + start, written.end - start);
+	// A buffer that grew for one value would be held by all small ones after it.
+	// biome-ignore lint/correctness/useHookAtTopLevel: no hook of React
+	packr.useBuffer(typeof Buffer === "undefined" ? new Uint8Array(SHARED_BYTES) : Buffer.allocUnsafeSlow(SHARED_BYTES));
+	return new Uint8Array(written.subarray(start, written.end));
+}
+
+/** Where short values are read from, so that msgpackr neither makes a view of each nor changes the stored bytes' object. */
+const shared = new Uint8Array(SHARED_BYTES);
+const place = { start: 0, end: 0 };
+
+/** The value of stored bytes, with tagged values as the arrays that they are, and whether there are any. */
+export function unpack(bytes: Uint8Array, ends?: number[]): { value: unknown; hasTags: boolean } {
+	validator.check(bytes, ends);
+	const { count, hasTags } = validator;
+	// The header goes where the layout byte is, and before it.
+	place.end = bytes.length + HEADER_BYTES - 1;
+	const source = place.end <= SHARED_BYTES ? shared : new Uint8Array(place.end);
+	source.set(bytes, HEADER_BYTES - 1);
+	const layout = (bytes[0] as number) & ~LAYOUT.refs;
+	place.start = layout === LAYOUT.value ? HEADER_BYTES : 0;
+	source[0] = layout === LAYOUT.array ? 0xdd : 0xdf;
+	for (let i = 1; i < HEADER_BYTES; i++) source[i] = count >>> (8 * (HEADER_BYTES - 1 - i));
+	return { value: packr.unpack(source, place), hasTags };
+}
+
+/** Where each element of an encoded list ends. */
+export function endsIn(bytes: Uint8Array): number[] {
+	const ends: number[] = [];
+	validator.check(bytes, ends);
+	return ends;
+}
+
+/** Sizes by type byte, from c0 on: of the value, or of the length in front of it; -1 where none is stored. */
+const SIZES = [0, -1, 0, 0, 1, 2, 4, 1, 2, 4, -1, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 16, 1, 2, 4, 2, 4, 2, 4];
+const BIGINT_EXTENSION = 0x42;
+
+export function corrupt(reason: string, options?: ErrorOptions): CheckpointError {
+	return new CheckpointError("CORRUPT", `A stored value can't be decoded: ${reason}.`, options);
+}
+
+/**
+ * Goes over stored bytes before msgpackr sees them: every length fits, nothing is nested too deeply, keys are text, and the
+ * only extensions are `undefined` and large integers. msgpackr itself would loop for ever on some bytes, and make functions
+ * from others.
+ */
+class Validator {
+	/** Elements or entries at the top. */
+	count = 0;
+	hasTags = false;
+	#bytes: Uint8Array = new Uint8Array(0);
+	#at = 0;
+
+	/** Throws if the bytes are no value. `ends` takes the end of each element or entry at the top. */
+	check(bytes: Uint8Array, ends?: number[]): void {
+		this.#bytes = bytes;
+		this.#at = 1;
+		this.count = 0;
+		this.hasTags = false;
+		const layout = (bytes[0] ?? -1) & ~LAYOUT.refs;
+		if (layout < LAYOUT.value || layout > LAYOUT.object) throw corrupt(`unknown layout ${bytes[0]}`);
+		while (this.#at < bytes.length) {
+			if (layout === LAYOUT.object) this.#skipKey();
+			this.#skip(0);
+			this.count++;
+			ends?.push(this.#at);
+		}
+		if (layout === LAYOUT.value && this.count !== 1) throw corrupt("it is not one value");
+	}
+
+	#skip(depth: number): void {
+		const head = this.#bytes[this.#at++];
+		if (head === undefined) throw corrupt("it is cut short");
+		if (head < 0x80 || head >= 0xe0) return;
+		if (head < 0x90) return this.#skipMembers(head & 0x0f, depth, true);
+		if (head < 0xa0) return this.#skipMembers(head & 0x0f, depth, false);
+		if (head < 0xc0) return this.#advance(head & 0x1f);
+		const size = SIZES[head - 0xc0] as number;
+		if (size < 0) throw corrupt(`unknown type byte ${head}`);
+		if (head >= 0xdc) return this.#skipMembers(this.#length(size), depth, head >= 0xde);
+		if (head >= 0xd9 || (head >= 0xc4 && head <= 0xc6)) return this.#advance(this.#length(size));
+		if (head === 0xd4 && this.#isUndefined(this.#at - 1)) return this.#advance(2);
+		if (head >= 0xd4) return this.#skipBigInt(size);
+		if (head >= 0xc7 && head <= 0xc9) return this.#skipBigInt(this.#length(size));
+		this.#advance(size);
+	}
+
+	#skipMembers(length: number, depth: number, hasKeys: boolean): void {
+		// Every element takes a byte at least, so that a length beyond the bytes left is a lie.
+		if (length > this.#bytes.length - this.#at) throw corrupt(`${length} elements in too few bytes`);
+		// Tags for what is no object, such as -0, may stand one level below the deepest.
+		if (depth > DEEPEST) throw corrupt("it is nested too deeply");
+		if (!hasKeys && length > 0 && this.#isUndefined(this.#at)) {
+			const tag = this.#bytes[this.#at + 3] ?? LAST_TAG + 1;
+			if (length < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
+			this.hasTags = true;
+		}
+		for (let i = 0; i < length; i++) {
+			if (hasKeys) this.#skipKey();
+			this.#skip(depth + 1);
+		}
+	}
+
+	#skipKey(): void {
+		const head = this.#bytes[this.#at] ?? 0;
+		if (head < 0xa0 || (head > 0xbf && head < 0xd9) || head > 0xdb) throw corrupt("a key that is not a string");
+		this.#skip(0);
+	}
+
+	#skipBigInt(length: number): void {
+		if (this.#bytes[this.#at] !== BIGINT_EXTENSION || length === 0) throw corrupt("an unknown extension");
+		this.#advance(1 + length);
+	}
+
+	#isUndefined(at: number): boolean {
+		return this.#bytes[at] === 0xd4 && this.#bytes[at + 1] === 0 && this.#bytes[at + 2] === 0;
+	}
+
+	#length(size: number): number {
+		let length = 0;
+		for (let i = 0; i < size; i++) length = length * 0x100 + (this.#bytes[this.#at + i] ?? 0);
+		this.#advance(size);
+		return length;
+	}
+
+	#advance(length: number): void {
+		if (length > this.#bytes.length - this.#at) throw corrupt("it is cut short");
+		this.#at += length;
+	}
+}
+
+const validator = new Validator();
