@@ -1,7 +1,13 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { SqliteDatabase } from "../storage/sqlite/driver.ts";
-import { readOnlySource } from "../storage/sqlite/read-only.ts";
-import { type Durability, fileSource, type SqliteSource, sharedSource } from "../storage/sqlite/source.ts";
+
+import {
+	type Durability,
+	fileSource,
+	readOnlySource,
+	type SqliteSource,
+	sharedSource,
+} from "../storage/sqlite/source.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";

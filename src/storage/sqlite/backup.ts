@@ -1,7 +1,7 @@
-import { existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { type SqliteDatabase, translateError } from "./driver.ts";
+import { identify, type SqliteDatabase, translateError } from "./driver.ts";
 
 /** Pages that are copied in one go: some milliseconds. */
 const BATCH_PAGES = 500;
@@ -37,7 +37,7 @@ export async function backupTo(db: SqliteDatabase, path: string, check: () => vo
 
 /** An older backup may be replaced, a database that somebody works with may not. */
 function checkTarget({ name }: SqliteDatabase, path: string): void {
-	const isInUse = existsSync(`${path}-wal`) || isSameFile(name, path);
+	const isInUse = existsSync(`${path}-wal`) || (existsSync(path) && identify(name) === identify(path));
 	if (typeof path !== "string" || path === "" || path === ":memory:" || isInUse)
 		throw new CheckpointError(
 			"INVALID_OPTION",
@@ -45,9 +45,4 @@ function checkTarget({ name }: SqliteDatabase, path: string): void {
 		);
 	if (!existsSync(dirname(path)))
 		throw new CheckpointError("CANT_OPEN", `The folder of ${quote(path)} is not there: make it first.`);
-}
-
-function isSameFile(one: string, other: string): boolean {
-	const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
-	return a !== undefined && b !== undefined && a.ino === b.ino && a.dev === b.dev;
 }

@@ -1,7 +1,6 @@
-import { statSync } from "node:fs";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../../errors.ts";
-import { busyError, isBusy, SqliteSession, translateError } from "./driver.ts";
+import { busyError, identify, isBusy, SqliteSession, translateError } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { limitLog, type SqliteSource } from "./source.ts";
 
@@ -11,8 +10,7 @@ export type Work<T> = (session: SqliteSession) => T;
 /** A change that waits for its commit. */
 interface Change {
 	readonly work: Work<unknown>;
-	/** When it first found the database busy. */
-	since: number | undefined;
+	readonly since: number;
 	readonly resolve: (result: unknown) => void;
 	readonly reject: (error: unknown) => void;
 }
@@ -25,10 +23,8 @@ const MOST_PATIENT = 8;
 const QUICK_RETRIES = 3;
 /** Afterwards the pauses grow up to this many milliseconds. */
 const LONGEST_PAUSE = 50;
-/** Milliseconds between two looks at whether the file is still there: in a busy time a look at every commit would show. */
-const CHECK_EVERY = 10;
-/** Commits between two looks at how large the file has become. */
-const COMMITS_PER_LIMIT = 1000;
+/** Milliseconds between two looks at the file: in a busy time a look at every commit would show. */
+const LOOK_EVERY = 10;
 /** A resolved promise is cheaper than queueMicrotask. */
 const SOON = Promise.resolve();
 
@@ -53,11 +49,7 @@ export class SqliteConnection {
 	#patient = 0;
 	/** Whether all that waits will be committed at the end of this tick. */
 	#isDue = false;
-	#commits = 0;
-	/** Takes no more calls. */
 	#isClosed = false;
-	/** Has done all that it took. */
-	#isOver = false;
 
 	constructor(source: SqliteSource, busyTimeout: number) {
 		this.#source = source;
@@ -80,7 +72,7 @@ export class SqliteConnection {
 		if (this.#isInTheirs()) return this.read(work);
 		return new Promise<T>((resolve, reject) => {
 			this.checkWritable();
-			this.#waiting.push({ work, since: undefined, resolve: resolve as Change["resolve"], reject });
+			this.#waiting.push({ work, since: performance.now(), resolve: resolve as Change["resolve"], reject });
 			this.#patient = canWait ? this.#patient + 1 : 0;
 			const { isShared, waitsForDisk } = this.#source;
 			// By the end of a turn the application may be in a transaction of its own.
@@ -95,18 +87,12 @@ export class SqliteConnection {
 	/** Runs what can't be part of a transaction. */
 	async alone<T>(work: Work<T | Promise<T>>): Promise<T> {
 		this.#checkOpen();
-		const { isShared } = this.#source;
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				const session = this.#findSession() ?? (await this.#open());
-				if (!isShared) this.#commitWaiting(session);
-				if (session !== this.#session) throw busyError("Another file was found in its place");
-				return await work(session);
-			} catch (error) {
-				await this.#waitFor(error, since, attempt);
-			}
-		}
+		return this.#retry(async () => {
+			const session = this.#findSession() ?? (await this.#open());
+			if (!this.#source.isShared) this.#commitWaiting(session);
+			if (session !== this.#session) throw busyError("Another file was found in its place");
+			return work(session);
+		});
 	}
 
 	/** Runs what puts another file in the place of this one, while it is not open. */
@@ -116,14 +102,7 @@ export class SqliteConnection {
 		await this.#flushing;
 		this.#letGo();
 		this.#file = undefined;
-		const since = performance.now();
-		for (let attempt = 0; ; attempt++) {
-			try {
-				return work();
-			} catch (error) {
-				await this.#waitFor(error, since, attempt);
-			}
-		}
+		return this.#retry(async () => work());
 	}
 
 	/** Waits for changes that were accepted. Idempotent. */
@@ -131,7 +110,6 @@ export class SqliteConnection {
 		this.#isClosed = true;
 		this.#commitAtOnce();
 		await this.#flushing;
-		this.#isOver = true;
 		await this.#opening?.catch(() => undefined);
 		this.#letGo();
 	}
@@ -139,22 +117,27 @@ export class SqliteConnection {
 	/** Throws unless something can be stored. */
 	checkWritable(): void {
 		this.#checkOpen();
-		if (this.#source.isReadOnly)
-			throw new CheckpointError(
-				"READ_ONLY",
-				`${quote(this.#source.name)} was opened with \`readOnly\`: nothing can be stored.`,
-			);
+		const { name, isReadOnly } = this.#source;
+		if (isReadOnly)
+			throw new CheckpointError("READ_ONLY", `${quote(name)} was opened with \`readOnly\`: nothing can be stored.`);
 	}
 
 	#checkOpen(): void {
-		if (this.#isClosed) throw closed();
+		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
 	}
 
-	/** Throws unless a busy database is what has failed, and may be waited for. */
-	async #waitFor(error: unknown, since: number, attempt: number): Promise<void> {
-		if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
-			throw translateError(error, this.#source.name);
-		await pause(attempt);
+	/** Works again as long as the database is busy. */
+	async #retry<T>(work: () => Promise<T>): Promise<T> {
+		const since = performance.now();
+		for (let attempt = 0; ; attempt++) {
+			try {
+				return await work();
+			} catch (error) {
+				if (!isBusy(error) || performance.now() - since >= this.#busyTimeout)
+					throw translateError(error, this.#source.name);
+				await pause(attempt);
+			}
+		}
 	}
 
 	#commitAtOnce(): void {
@@ -168,7 +151,7 @@ export class SqliteConnection {
 		await start;
 		for (let attempt = 0; this.#waiting.length > 0; attempt++) {
 			const before = this.#waiting.length;
-			const failure = await this.#tryToCommit();
+			const failure = await this.#tryToCommit().catch((error: unknown) => error);
 			if (failure === undefined) continue;
 			if (this.#waiting.length < before) attempt = 0;
 			this.#waiting = this.#waiting.filter((change) => !this.#giveUp(change, failure));
@@ -178,11 +161,7 @@ export class SqliteConnection {
 	}
 
 	async #tryToCommit(): Promise<unknown> {
-		try {
-			return this.#commitWaiting(this.#findSession() ?? (await this.#open()));
-		} catch (error) {
-			return error;
-		}
+		return this.#commitWaiting(this.#findSession() ?? (await this.#open()));
 	}
 
 	/** Answers why some of the changes still have to wait, if they do. */
@@ -203,8 +182,7 @@ export class SqliteConnection {
 	): { changes: readonly Change[]; error: unknown } | undefined {
 		try {
 			const results = this.#inTransaction(session, "BEGIN IMMEDIATE", () => group.map(({ work }) => work(session)));
-			if (++this.#commits % COMMITS_PER_LIMIT === 0 && this.#file !== undefined) limitLog(session.db);
-			const gone = this.#findGone();
+			const gone = this.#lookAtFile(session);
 			for (const [i, change] of group.entries()) {
 				if (gone === undefined) change.resolve(results[i]);
 				else change.reject(gone);
@@ -224,9 +202,7 @@ export class SqliteConnection {
 
 	/** Whether a change can't be committed, or has waited for too long, and was told so. */
 	#giveUp(change: Change, error: unknown): boolean {
-		const now = performance.now();
-		change.since ??= now;
-		if (isBusy(error) && now - change.since < this.#busyTimeout) return false;
+		if (isBusy(error) && performance.now() - change.since < this.#busyTimeout) return false;
 		change.reject(translateError(error, this.#source.name));
 		return true;
 	}
@@ -258,7 +234,8 @@ export class SqliteConnection {
 	}
 
 	#open(): Promise<SqliteSession> {
-		if (this.#isOver) throw closed();
+		// Changes that were accepted are still committed.
+		if (this.#waiting.length === 0) this.#checkOpen();
 		this.#opening ??= this.#openOnce().finally(() => {
 			this.#opening = undefined;
 		});
@@ -272,13 +249,12 @@ export class SqliteConnection {
 		const db = await this.#source.open();
 		try {
 			setUp(db, this.#source);
-			if (before !== undefined && before !== identify(path))
-				throw busyError("The file was replaced while it was opened");
 		} catch (error) {
 			if (!isShared) db.close();
 			throw error;
 		}
-		this.#file = identify(path);
+		// If it was replaced meanwhile, the next commit finds another in its place.
+		this.#file = before ?? identify(path);
 		this.#session = new SqliteSession(db);
 		return this.#session;
 	}
@@ -289,11 +265,12 @@ export class SqliteConnection {
 		if (!this.#source.isShared) db?.close();
 	}
 
-	/** A file can be removed while it is open, and SQLite goes on writing to what nobody will ever read. */
-	#findGone(): CheckpointError | undefined {
+	/** A file may have been removed while it is open: SQLite goes on writing to what nobody will ever read. */
+	#lookAtFile({ db }: SqliteSession): CheckpointError | undefined {
 		const now = performance.now();
-		if (this.#file === undefined || now - this.#fileSeen < CHECK_EVERY) return undefined;
+		if (this.#file === undefined || now - this.#fileSeen < LOOK_EVERY) return undefined;
 		this.#fileSeen = now;
+		limitLog(db);
 		const file = identify(this.#source.path);
 		if (file === this.#file) return undefined;
 		// Another file in its place will be opened by the next call.
@@ -302,21 +279,9 @@ export class SqliteConnection {
 	}
 
 	#gone(): CheckpointError {
-		return new CheckpointError(
-			"FILE_GONE",
-			`${quote(this.#source.name)} was removed or replaced while it was open: put it back.`,
-		);
+		const name = quote(this.#source.name);
+		return new CheckpointError("FILE_GONE", `${name} was removed or replaced while it was open: put it back.`);
 	}
-}
-
-function closed(): CheckpointError {
-	return new CheckpointError("CLOSED", "The saver was closed: make a new one.");
-}
-
-/** Tells the file at a path from all others, if there is one. */
-function identify(path: string | undefined): string | undefined {
-	const found = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
-	return found && `${found.dev} ${found.ino}`;
 }
 
 /** Longer each time, and never the same for two processes. */

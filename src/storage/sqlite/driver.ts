@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { CheckpointError, quote } from "../../errors.ts";
 
@@ -89,6 +90,12 @@ export class SqliteSession {
 function withoutNulls<Row extends object>(row: Row): Row {
 	for (const key in row) if (row[key] === null) row[key] = undefined as Row[typeof key];
 	return row;
+}
+
+/** Tells the file at a path from all others, if there is one. */
+export function identify(path: string | undefined): string | undefined {
+	const found = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+	return found && `${found.dev} ${found.ino}`;
 }
 
 /** Whether another connection is in the way, for a moment or for long. */

@@ -2,7 +2,6 @@ import { CheckpointError, quote } from "../../errors.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
-	CheckpointRow,
 	DeltaBaseRow,
 	Depth,
 	FoundCheckpoint,
@@ -80,7 +79,7 @@ export function read(
 }
 
 function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
-	return keys.flatMap((key) => checkFound(session.get<StoredCheckpoint>(GET_CHECKPOINT, key), key) ?? []);
+	return keys.flatMap((key) => session.all<StoredCheckpoint>(GET_CHECKPOINT, key).map((row) => checkFound(row, key)));
 }
 
 function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
@@ -124,16 +123,8 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	return session.all<StoredCheckpoint>(sql, ...parameters, limit).map((row) => checkFound(row, { threadId, ns }));
 }
 
-/**
- * Throws if a row is another one than was asked for: in a damaged index a search may end at one.
- *
- * @param asked undefined fields match everything
- */
-export function checkFound<Row extends Partial<CheckpointKey> | undefined>(
-	row: Row,
-	asked: Partial<CheckpointKey>,
-): Row {
-	if (row === undefined) return row;
+/** Throws if a row is another one than was asked for, by these fields: in a damaged index a search may end there. */
+export function checkFound<Row extends Partial<CheckpointKey>>(row: Row, asked: Partial<CheckpointKey>): Row {
 	const { threadId = row.threadId, ns = row.ns, id = row.id } = asked;
 	if (row.threadId !== threadId || row.ns !== ns || row.id !== id) throw damaged({ threadId, ns, id });
 	return row;
@@ -206,14 +197,10 @@ export function findRuns(session: SqliteSession, runIds: readonly string[]) {
 }
 
 function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
-	return Object.assign(row, { blobs: row.blobs === undefined ? [] : parseBlobs(row, row.blobs) });
-}
-
-function parseBlobs(key: CheckpointKey, text: string): CheckpointRow["blobs"] {
 	try {
-		return JSON.parse(text);
+		return Object.assign(row, { blobs: row.blobs === undefined ? [] : JSON.parse(row.blobs) });
 	} catch (cause) {
-		throw damaged(key, cause);
+		throw damaged(row, cause);
 	}
 }
 

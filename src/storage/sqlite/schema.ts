@@ -1,4 +1,4 @@
-import { CheckpointError, quote } from "../../errors.ts";
+import { CheckpointError, type CheckpointErrorCode, quote } from "../../errors.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { SqliteSource } from "./source.ts";
 
@@ -93,51 +93,37 @@ const STATEMENTS = new Map(
  * @param isShared the application handed over its own open database, so that other tables are no surprise
  * @returns whether it has our tables
  */
-export function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
-	const rows = db.prepare("SELECT type, name, sql FROM sqlite_schema").all() as SchemaRow[];
+function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
+	const rows = db.prepare("SELECT type, name, sql FROM sqlite_schema").all() as Record<string, string>[];
 	const found = new Map(rows.map((row) => [row.name, row.sql]));
+	const refuse = (code: CheckpointErrorCode, why: string) => new CheckpointError(code, `${quote(name)} ${why}.`);
 	if (!found.has("delta_format")) {
-		if (found.has("checkpoints") && found.has("writes"))
-			throw new CheckpointError(
-				"OFFICIAL_DATABASE",
-				`${quote(name)} is a database of @langchain/langgraph-checkpoint-sqlite: choose another file, and copy its threads with list, put and putWrites.`,
-			);
-		if (rows.some(({ type }) => type === "table") && !isShared)
-			throw new CheckpointError(
-				"FOREIGN_DATABASE",
-				`${quote(name)} is a database of something else: choose another file, or pass the open Database to share it.`,
-			);
+		const official =
+			"is of @langchain/langgraph-checkpoint-sqlite: copy its threads to another with list, put and putWrites";
+		const foreign = "is a database of something else: choose another file, or pass the open Database to share it";
+		if (found.has("checkpoints") && found.has("writes")) throw refuse("OFFICIAL_DATABASE", official);
+		if (rows.some(({ type }) => type === "table") && !isShared) throw refuse("FOREIGN_DATABASE", foreign);
 		return false;
 	}
 	const { version } = (db.prepare("SELECT version FROM delta_format").get() ?? {}) as { version?: number | bigint };
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
-	const hasMore = rows.filter((row) => row.name.startsWith("delta_")).length > STATEMENTS.size;
+	const hasMore = rows.filter((row) => row.name?.startsWith("delta_")).length > STATEMENTS.size;
 	// A newer format has other tables: with these, it is the number that is damaged.
 	if (Number(version) > FORMAT_VERSION && (changed !== undefined || hasMore))
-		throw new CheckpointError(
+		throw refuse(
 			"NEWER_FORMAT",
-			`${quote(name)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
+			`has format ${version}, this version reads up to ${FORMAT_VERSION}: install a newer one`,
 		);
 	if (Number(version) !== FORMAT_VERSION || changed !== undefined)
-		throw new CheckpointError(
-			"CORRUPT",
-			`The schema of ${quote(name)} is damaged, at ${changed ?? "delta_format"}: call repair().`,
-		);
+		throw refuse("CORRUPT", `has a damaged schema, at ${changed ?? "delta_format"}: call repair()`);
 	return true;
 }
 
-interface SchemaRow {
-	type: string;
-	name: string;
-	sql: string | null;
-}
-
-/** Makes sure that a database has our tables. */
-export function setUp(
-	db: SqliteDatabase,
-	{ name, isShared, isReadOnly }: Pick<SqliteSource, "name" | "isShared" | "isReadOnly">,
-): void {
-	if (checkFormat(db, name, isShared)) return;
+/** Makes sure that a database has our tables, and its settings. One that is not ours stays as it is. */
+export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly, configure }: SqliteSource): void {
+	const isSetUp = checkFormat(db, name, isShared);
+	configure?.(db);
+	if (isSetUp) return;
 	if (db.readonly || isReadOnly)
 		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
 	// Another process may do the same at this moment: the second one to get the lock finds the tables.

@@ -1,5 +1,9 @@
-import { openDatabase, type SqliteDatabase } from "./driver.ts";
-import { checkFormat } from "./schema.ts";
+import { constants, existsSync, statSync } from "node:fs";
+import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CheckpointError, quote } from "../../errors.ts";
+import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
@@ -19,6 +23,8 @@ export interface SqliteSource {
 	/** Whether a commit takes so long that others are worth waiting for. */
 	readonly waitsForDisk: boolean;
 	open(): Promise<SqliteDatabase>;
+	/** Settings for a database that is empty or ours. */
+	configure?(db: SqliteDatabase): void;
 	/** Whether the database must be opened anew. */
 	isStale?(): boolean;
 }
@@ -27,50 +33,108 @@ export interface SqliteSource {
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
 	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
+	const configure = (db: SqliteDatabase) => {
+		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
+		db.pragma("auto_vacuum = INCREMENTAL");
+		// Readers and a writer beside each other.
+		db.pragma("journal_mode = WAL");
+		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
+		// On macOS an fsync alone does not reach the disk.
+		if (waitsForDisk) db.pragma("fullfsync = ON");
+		limitLog(db);
+	};
 	return {
 		name: path,
 		path: isFile ? path : undefined,
 		isShared: false,
 		isReadOnly: false,
 		waitsForDisk,
-		open: async () => configure(openDatabase(path), path, waitsForDisk),
+		open: async () => openDatabase(path),
+		configure,
 	};
 }
 
-/** Readers and a writer beside each other. */
-function configure(db: SqliteDatabase, name: string, waitsForDisk: boolean): SqliteDatabase {
-	try {
-		// What is not ours stays as it is.
-		checkFormat(db, name, false);
-		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
-		db.pragma("auto_vacuum = INCREMENTAL");
-		db.pragma("journal_mode = WAL");
-		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
-		// On macOS an fsync alone does not reach the disk.
-		if (waitsForDisk) db.pragma("fullfsync = ON");
-		limitLog(db);
-		return db;
-	} catch (error) {
-		db.close();
-		throw error;
-	}
-}
-
-/** SQLite's own limit of the log, 4 MB, and 32 MB. */
-const LEAST_LOG_PAGES = 1000;
-const MOST_LOG_PAGES = 8000;
-
 /**
- * Lets the log become half as large as the file before its pages are moved there, within limits. Each page is moved once,
- * however often it has changed meanwhile: the longer the log, the less a step costs.
+ * Lets the log become half as large as the file before its pages are moved there, from SQLite's own 1,000 pages, 4 MB, to
+ * 8,000. Each page is moved once, however often it has changed meanwhile: the longer the log, the less a step costs.
  */
 export function limitLog(db: SqliteDatabase): void {
-	const half = Number(db.pragma("page_count", { simple: true })) / 2;
-	const pages = Math.min(Math.max(LEAST_LOG_PAGES, Math.floor(half)), MOST_LOG_PAGES);
-	db.pragma(`wal_autocheckpoint = ${pages}`);
+	const half = Math.floor(Number(db.pragma("page_count", { simple: true })) / 2);
+	db.pragma(`wal_autocheckpoint = ${Math.min(Math.max(half, 1000), 8000)}`);
 }
 
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
 	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: async () => db };
+}
+
+/**
+ * A file that is never written to, nor the folder that it is in.
+ *
+ * SQLite makes a log beside every database in WAL mode, even to read it. While somebody has the file open for writing, the
+ * log is there, and the file is read where it is. Otherwise a copy among the temporary files is read, which is made anew
+ * when the file has changed.
+ */
+export function readOnlySource(path: string): SqliteSource {
+	let version = "";
+	let isCopy = false;
+	const isStale = () => version !== versionOf(path, isCopy);
+	const open = async (): Promise<SqliteDatabase> => {
+		if (!existsSync(path))
+			throw new CheckpointError("CANT_OPEN", `${quote(path)} is not there, and is to be read only: check the path.`);
+		const inPlace = openInPlace(path);
+		isCopy = inPlace === undefined;
+		version = versionOf(path, isCopy);
+		if (inPlace !== undefined) return inPlace;
+		try {
+			const copy = await openCopy(path);
+			if (!isStale()) return copy;
+			copy.close();
+		} catch (error) {
+			if (!isStale()) throw error;
+		}
+		// The next attempt finds the log of the process that has changed the file.
+		throw busyError("The file was changed while it was copied");
+	};
+	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
+}
+
+/** Opens a file whose log is there; SQLite may refuse if whoever left the log is gone. */
+function openInPlace(path: string): SqliteDatabase | undefined {
+	if (!existsSync(`${path}-wal`) || !existsSync(`${path}-shm`)) return undefined;
+	const db = openDatabase(path, { readonly: true, fileMustExist: true });
+	try {
+		db.pragma("schema_version");
+		return db;
+	} catch (error) {
+		db.close();
+		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(String((error as { code?: unknown }).code))) return undefined;
+		throw error;
+	}
+}
+
+/** Changes when another file is put in place and, of a file that was copied, with everything that is written. */
+function versionOf(path: string, isCopy: boolean): string {
+	const [file, log] = [path, `${path}-wal`].map((name) => statSync(name, { throwIfNoEntry: false }));
+	return isCopy ? [file, log].map((found) => [found?.ino, found?.size, found?.mtimeMs]).join() : `${file?.ino}`;
+}
+
+/** Copies a file with its log, which SQLite then applies to the copy. */
+async function openCopy(path: string): Promise<SqliteDatabase> {
+	const folder = await mkdtemp(join(tmpdir(), "langgraph-checkpoint-delta-"));
+	try {
+		const copy = join(folder, "copy.db");
+		for (const end of ["-wal", ""]) {
+			if (!existsSync(path + end)) continue;
+			await copyFile(path + end, copy + end, constants.COPYFILE_FICLONE);
+			await chmod(copy + end, 0o600);
+		}
+		const db = openDatabase(copy, { fileMustExist: true });
+		// Without a log SQLite needs no files but this one, which it holds from here on.
+		db.pragma("journal_mode = DELETE");
+		return db;
+	} finally {
+		// Where open files can't be removed, the system will do so one day.
+		await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+	}
 }

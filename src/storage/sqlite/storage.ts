@@ -1,34 +1,25 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type {
-	BlobRow,
 	CheckpointKey,
 	CopyBatch,
 	Depth,
 	ListedBlob,
-	PathReading,
 	PutBatch,
-	PutResult,
-	Reading,
 	RemoveBatch,
 	Replacement,
-	RowCount,
 	Scan,
 	Storage,
 	StorageDamage,
 	StorageTotals,
-	ThreadReading,
 	ThreadRow,
-	WriteKey,
 } from "../storage.ts";
 import { backupTo } from "./backup.ts";
-import { type Damage, findDamage, isCorrupt, recount } from "./check.ts";
 import { SqliteConnection } from "./connection.ts";
+import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { copy, remove, removeThread, replaceBytes } from "./maintain.ts";
-import { minuteOf, put } from "./put.ts";
 import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
-import { rebuildFile } from "./repair.ts";
 import type { SqliteSource } from "./source.ts";
+import { copy, minuteOf, put, remove, removeThread, replaceBytes } from "./write.ts";
 
 /** Long enough for any commit of another process, short enough to be noticed. */
 export const DEFAULT_BUSY_TIMEOUT = 30_000;
@@ -83,26 +74,23 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
 		return this.#connection.read((session) => read(session, which, depth, known));
 	}
 
-	readPath(key: CheckpointKey, limit: number): Promise<PathReading> {
-		return this.#connection.read((session) => ({
-			...readPath(session, key, limit),
-			epoch: this.#readEpoch(session),
-		}));
+	readPath(key: CheckpointKey, limit: number) {
+		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
 	}
 
-	readThread(threadId: string): Promise<ThreadReading> {
+	readThread(threadId: string) {
 		return this.#connection.read((session) => readThread(session, threadId));
 	}
 
-	getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+	getBlobs(ids: readonly number[]) {
 		return this.#connection.read((session) => findBlobs(session, ids));
 	}
 
-	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+	findRuns(runIds: readonly string[]) {
 		return this.#connection.read((session) => findRuns(session, runIds));
 	}
 
@@ -141,20 +129,20 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	put(batch: PutBatch): Promise<PutResult | undefined> {
+	put(batch: PutBatch) {
 		// Of a hundred tasks that end one after the other each has its own writes, and the next checkpoint comes soon.
 		return this.#connection.change((session) => put(session, batch), batch.checkpoint === undefined);
 	}
 
-	remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	remove(batch: RemoveBatch) {
 		return this.#connection.change((session) => remove(session, batch));
 	}
 
-	copy(batch: CopyBatch): Promise<RowCount | undefined> {
+	copy(batch: CopyBatch) {
 		return this.#connection.change((session) => copy(session, batch));
 	}
 
-	removeThread(threadId: string): Promise<RowCount> {
+	removeThread(threadId: string) {
 		return this.#connection.change((session) => removeThread(session, threadId));
 	}
 
@@ -165,9 +153,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#connection.change(
-			(session) => replacements.filter((replacement) => replaceBytes(session, replacement)).length,
-		);
+		return this.#connection.change((session) => replacements.filter((one) => replaceBytes(session, one)).length);
 	}
 
 	clear(): Promise<void> {
@@ -178,8 +164,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	async check(): Promise<StorageDamage[]> {
-		const { structure, counts } = await this.#findDamage();
-		return [...structure, ...counts];
+		return Object.values(await this.#findDamage()).flat();
 	}
 
 	async repair(): Promise<StorageDamage[]> {
@@ -201,7 +186,7 @@ export class SqliteStorage implements Storage {
 	}
 
 	/** A database that can't be opened because of it is damaged as well. */
-	#findDamage(): Promise<Damage> {
+	#findDamage(): Promise<ReturnType<typeof findDamage>> {
 		return this.#connection.read(findDamage).catch((error: unknown) => {
 			if (!isCorrupt(error)) throw error;
 			return { structure: [{ problem: (error as Error).message }], counts: [] };

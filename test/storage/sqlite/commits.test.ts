@@ -26,10 +26,7 @@ afterEach(() => rm(folder, { recursive: true }));
 function watched(durability?: "process" | "power") {
 	const log: string[] = [];
 	const source = fileSource(path, durability);
-	const open = async () => {
-		(await source.open()).close();
-		return new Database(path, { timeout: 0, verbose: (sql) => log.push(String(sql)) });
-	};
+	const open = async () => new Database(path, { timeout: 0, verbose: (sql) => log.push(String(sql)) });
 	const commits = () => log.filter((sql) => sql === "COMMIT").length;
 	return { storage: new SqliteStorage({ ...source, open }, 2000), commits, log };
 }
@@ -244,7 +241,9 @@ describe("commits", () => {
 
 describe("the log", () => {
 	it("may become half as large as the file, from 1,000 to 8,000 pages", async () => {
-		const db = await fileSource(path).open();
+		const source = fileSource(path);
+		const db = await source.open();
+		source.configure?.(db);
 		const limit = () => {
 			limitLog(db);
 			return db.pragma("wal_autocheckpoint", { simple: true });
@@ -287,7 +286,9 @@ describe("durability", () => {
 		["process", 1],
 		["power", 2],
 	] as const)("%s is SQLite's synchronous %i", async (durability, level) => {
-		const db = await fileSource(path, durability).open();
+		const source = fileSource(path, durability);
+		const db = await source.open();
+		source.configure?.(db);
 		expect(db.pragma("synchronous", { simple: true })).toBe(level);
 		expect(db.pragma("journal_mode", { simple: true })).toBe("wal");
 		db.close();

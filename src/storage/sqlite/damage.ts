@@ -1,0 +1,237 @@
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { CheckpointError, quote } from "../../errors.ts";
+import type { StorageDamage } from "../storage.ts";
+import { isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
+import { setUp } from "./schema.ts";
+import { fileSource } from "./source.ts";
+import { addThread } from "./write.ts";
+
+const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
+	AND r.parent_id IS k.parent_id`;
+/** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
+const HIDDEN = {
+	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
+	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
+		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
+	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
+		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
+	"A write is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
+		LEFT JOIN delta_checkpoints ON pk = checkpoint_pk WHERE NOT EXISTS (SELECT 1 FROM delta_writes f NOT INDEXED
+			WHERE f.checkpoint_pk = w.checkpoint_pk AND f.task_id = w.task_id AND f.generation = w.generation AND f.idx = w.idx)`,
+};
+
+const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
+const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
+	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
+const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
+	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
+const COUNTS = {
+	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
+		FROM delta_threads
+		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
+	"Checkpoints belong to no thread.": FIND_THREADLESS,
+	"Writes or delta bases belong to no checkpoint.": `SELECT NULL AS threadId
+		FROM (SELECT checkpoint_pk FROM delta_writes UNION SELECT checkpoint_pk FROM delta_bases)
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints WHERE pk = checkpoint_pk) LIMIT 1`,
+};
+
+const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(iif(json_valid(blobs), blobs, '[]')) named
+	CROSS JOIN delta_blobs b ON b.id = named.value WHERE thread_id = ? LIMIT 1`;
+const RECOUNT = `UPDATE delta_threads
+	SET stamp = ?, checkpoints = (${COUNT}), newest = (${NEWEST}), updated_minute = updated_at / 60000`;
+/** Processes hand out numbers that they reserved long ago: those of a while are left out. */
+const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
+	(SELECT ifnull(max(id), 0) FROM delta_blobs), (SELECT ifnull(max(family), 0) FROM delta_blobs),
+	(SELECT ifnull(max(family), 0) FROM delta_threads), (SELECT ifnull(max(stamp), 0) FROM delta_threads))
+	RETURNING next_id AS next`;
+
+/**
+ * Looks for damage with SQLite's own means: of the structure, where rows may be lost or hidden; and by comparing rows with
+ * each other, of what some count of others.
+ */
+export function findDamage(session: SqliteSession): Record<"structure" | "counts", StorageDamage[]> {
+	const structure = collect(() => checkIntegrity(session));
+	return {
+		structure: structure.length === 0 ? [] : [...structure, ...ask(session, HIDDEN)],
+		counts: ask(session, COUNTS),
+	};
+}
+
+/** SQLite names trees by their first pages, and tables say more. */
+function checkIntegrity(session: SqliteSession): StorageDamage[] {
+	const answers = session.all<{ integrity_check: string }>("PRAGMA integrity_check");
+	return answers.flatMap(({ integrity_check: text }) => {
+		const tree = /\bTree (\d+)/.exec(text)?.[1];
+		const found = session.get<{ name: string }>("SELECT tbl_name AS name FROM sqlite_schema WHERE rootpage = ?", tree);
+		return text === "ok" ? [] : { problem: found === undefined ? text : `${text} (${found.name})` };
+	});
+}
+
+function ask(session: SqliteSession, questions: Record<string, string>): StorageDamage[] {
+	return Object.entries(questions).flatMap(([problem, sql]) =>
+		collect(() => session.all<{ threadId: string | undefined }>(sql).map(({ threadId }) => ({ threadId, problem }))),
+	);
+}
+
+/** What a check answers, or that it can't be made. */
+function collect(check: () => StorageDamage[]): StorageDamage[] {
+	try {
+		return check();
+	} catch (error) {
+		if (!isCorrupt(error)) throw error;
+		return [{ problem: (error as Error).message }];
+	}
+}
+
+/** Whether SQLite, or this package, could not read what is stored. */
+export function isCorrupt(error: unknown): boolean {
+	const { code } = error as { code?: unknown };
+	return error instanceof CheckpointError ? code === "CORRUPT" : String(code).startsWith("SQLITE_CORRUPT");
+}
+
+/** Makes right what rows say of others. Whatever builds on rows that were read before is refused afterwards. */
+export function recount(session: SqliteSession): void {
+	for (const table of ["delta_writes", "delta_bases"])
+		session.run(`DELETE FROM ${table} WHERE checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)`);
+	let { next } = session.get(SKIP_IDS) as { next: number };
+	for (const { threadId } of session.all<{ threadId: string }>(FIND_THREADLESS)) {
+		const { family = next } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
+		addThread(session, threadId, family, next++, Date.now());
+	}
+	session.run(RECOUNT, next++);
+	session.run("UPDATE delta_format SET next_id = ?", next);
+}
+
+/** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
+const KEYS = {
+	delta_threads: "SELECT thread_id AS key, thread_id AS threadId FROM delta_threads INDEXED BY delta_threads_family",
+	delta_checkpoints: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
+	delta_writes: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
+	delta_bases: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
+	delta_blobs: "SELECT id AS key, NULL AS threadId FROM delta_blobs INDEXED BY delta_blobs_family",
+};
+
+/**
+ * Copies what SQLite can still read of a damaged file to a new one, and puts that in its place. The damaged file stays
+ * beside it, under another name. Killed at any moment it leaves the one or the other.
+ *
+ * @returns what is missing now, and where the damaged file is
+ */
+export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
+	const unfinished = `${path}.repairing`;
+	for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
+	const damaged = openAlone(path);
+	try {
+		const lost = copyRows(damaged, unfinished);
+		const damagedFile = keepFile(path, damaged);
+		renameSync(unfinished, path);
+		return { lost, damagedFile };
+	} finally {
+		damaged.close();
+	}
+}
+
+/** Keeps others from the file until it is closed. Throws if they have it open. */
+function openAlone(path: string): SqliteDatabase {
+	const db = openDatabase(path);
+	try {
+		// Otherwise SQLite refuses a file that is shorter than it should be.
+		db.unsafeMode(true);
+		db.pragma("writable_schema = ON");
+		db.pragma("locking_mode = EXCLUSIVE");
+		db.exec("BEGIN IMMEDIATE; COMMIT");
+	} catch (error) {
+		if (!isBusy(error)) return db;
+		db.close();
+		throw error;
+	}
+	return db;
+}
+
+/** Gives the damaged file a second name. Its log is taken over into it, so that none is left for the new file. */
+function keepFile(path: string, db: SqliteDatabase): string {
+	let kept = `${path}.damaged`;
+	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
+	if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size) copyFileSync(`${path}-wal`, `${kept}-wal`);
+	db.pragma("journal_mode = DELETE");
+	try {
+		linkSync(path, kept);
+	} catch {
+		copyFileSync(path, kept);
+	}
+	return kept;
+}
+
+function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
+	const target = openDatabase(path);
+	try {
+		setUp(target, fileSource(path, "power"));
+		const session = new SqliteSession(target);
+		return target
+			.transaction(() => {
+				const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
+				if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
+					throw new CheckpointError(
+						"CORRUPT",
+						`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
+					);
+				readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
+					session.run("UPDATE delta_format SET next_id = ?", next_id),
+				);
+				lost.push(...findDamage(session).counts);
+				recount(session);
+				return lost;
+			})
+			.immediate();
+	} finally {
+		target.close();
+	}
+}
+
+/** From both ends as far as rows can be read, and between by their keys. */
+function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string, keys: string): StorageDamage[] {
+	const columns = target.db.pragma(`table_info(${table})`) as { name: string; pk: number }[];
+	const names = columns.map(({ name }) => name).join(", ");
+	const insert = `INSERT OR IGNORE INTO ${table} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
+	const key = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+	const copy = (rest: string, ...parameters: unknown[]) =>
+		readRows(
+			damaged,
+			`SELECT ${names} FROM ${table} NOT INDEXED ${rest}`,
+			(row) => target.run(insert, ...Object.values(row)),
+			...parameters,
+		);
+	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
+	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
+	const known = new Map<unknown, unknown>();
+	for (const db of [damaged, target.db])
+		readRows(db, keys, ({ key: value, threadId }) => known.set(value, threadId ?? undefined));
+	const lost = new Set<unknown>([undefined]);
+	for (const [value, threadId] of known) if (!copy(`WHERE ${key[0]} = ?`, value)) lost.add(threadId);
+	const problem = `Rows of ${table} can't be read, and are lost.`;
+	return [...lost].map((threadId) => ({ threadId: threadId as string | undefined, problem }));
+}
+
+/** Answers whether all rows could be read and used. */
+function readRows(db: SqliteDatabase, sql: string, use: (row: SqlRow) => void, ...parameters: unknown[]): boolean {
+	return isReadable(() => {
+		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as SqlRow));
+	});
+}
+
+type SqlRow = Record<string, unknown>;
+
+/** Runs what may meet damage. A row that has become impossible is damaged too. */
+function isReadable(work: () => void): boolean {
+	try {
+		work();
+		return true;
+	} catch (error) {
+		const { code } = error as { code?: unknown };
+		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(String(code))) throw error;
+		return false;
+	}
+}

@@ -1,0 +1,264 @@
+import { checkHead } from "../guard.ts";
+import type {
+	CheckpointKey,
+	CheckpointRow,
+	CopyBatch,
+	DeltaBaseRow,
+	ListedCheckpoint,
+	NewWrite,
+	PutBatch,
+	PutResult,
+	RemoveBatch,
+	Replacement,
+	RowCount,
+	WriteKey,
+	WriteRow,
+} from "../storage.ts";
+import type { SqliteSession } from "./driver.ts";
+import { AT_KEY, checkFound, IN_NAMESPACE, IN_THREAD, KEY } from "./read.ts";
+
+/** A thread, and the row of one of its checkpoints if there is one. */
+interface Place extends Partial<CheckpointKey> {
+	readonly family: number;
+	readonly stamp: number;
+	readonly minute: number;
+	readonly pk: number | undefined;
+	/** Zero if it is the row of a checkpoint, and not of writes only. */
+	readonly isMissing: number | undefined;
+}
+
+const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
+const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, isMissing, threadId, ns, id
+	FROM delta_threads LEFT JOIN (${FIND_ROW}) WHERE thread_id = :threadId`;
+const GET_HEAD = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
+	WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
+
+const ADD_THREAD = `INSERT INTO delta_threads
+	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
+/** `max` of a text and NULL is NULL. */
+const COUNT_CHECKPOINT = `UPDATE delta_threads
+	SET stamp = ?, updated_at = ?, checkpoints = checkpoints + ?, newest = coalesce(max(newest, ?), newest, ?)
+	WHERE thread_id = ?`;
+const SET_MINUTE = "UPDATE delta_threads SET updated_minute = ? WHERE thread_id = ?";
+
+const CHECKPOINT_COLUMNS = "ns, checkpoint_id, parent_id, run_id, source, step, blobs, head, labels";
+const ADD_CHECKPOINT = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const ADD_MISSING = "INSERT INTO delta_checkpoints (thread_id, ns, checkpoint_id) VALUES (?, ?, ?)";
+const REPLACE_CHECKPOINT = `UPDATE delta_checkpoints
+	SET parent_id = ?, run_id = ?, source = ?, step = ?, blobs = ?, head = ? WHERE pk = ?`;
+const SET_LABELS = "UPDATE delta_checkpoints SET labels = ? WHERE pk = ?";
+
+const GET_TASK = "SELECT generation, idx FROM delta_writes WHERE checkpoint_pk = ? AND task_id = ?";
+const WRITE_COLUMNS = "task_id, generation, idx, task_path, channel, run_id, actor, type, blob, value";
+const PUT_WRITE = `INSERT OR REPLACE INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const PUT_BASE = "INSERT OR REPLACE INTO delta_bases (checkpoint_pk, channel, data) VALUES (?, ?, ?)";
+const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data) VALUES (?, ?, ?, ?, ?, ?)";
+
+/** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
+export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
+	const { threadId, fresh, now, checkpoint, writes } = batch;
+	const key = checkpoint ?? writes[0];
+	const asked = { threadId, ns: key?.ns, id: key?.id };
+	const found = session.get<Place>(GET_PLACE, asked);
+	if (found?.pk !== undefined) checkFound(found, asked);
+	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
+	if (found === undefined) addThread(session, threadId, fresh, fresh, now);
+	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: undefined };
+	const replaced = checkpoint !== undefined && place.isMissing === 0;
+	const stamp = replaced ? fresh : place.stamp;
+	if (checkpoint !== undefined) {
+		if (batch.onlyOnHead) guard(session, checkpoint, replaced);
+		if (place.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
+		const newest = checkpoint.ns === "" ? checkpoint.id : undefined;
+		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
+		const labels = batch.labels && JSON.stringify(batch.labels);
+		putCheckpoint(session, checkpoint, place.pk, labels);
+		if (place.pk !== undefined) session.run(SET_LABELS, labels, place.pk);
+	}
+	for (const { id, base, source, type, data } of batch.blobs)
+		session.run(ADD_BLOB, id, place.family, base, source, type, data);
+	if (writes.length > 0) putWrites(session, checkpoint === undefined ? place.pk : undefined, writes);
+	for (const base of batch.deltaBases) putBase(session, base);
+	return { family: place.family, stamp, replaced };
+}
+
+function guard(session: SqliteSession, checkpoint: CheckpointRow, isStored: boolean): void {
+	const { threadId, ns } = checkpoint;
+	const head = session.get<ListedCheckpoint>(GET_HEAD, { threadId, ns });
+	checkHead(checkpoint, head && checkFound(head, { threadId, ns }), isStored);
+}
+
+/** The minute that a thread is indexed by. */
+export function minuteOf(time: number): number {
+	return Math.floor(time / 60_000);
+}
+
+export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): void {
+	session.run(ADD_THREAD, threadId, family, stamp, now, now, minuteOf(now));
+}
+
+/** Adds a checkpoint, or puts it in the place of the one in this row, whose labels it keeps. */
+function putCheckpoint(session: SqliteSession, row: CheckpointRow, pk?: number, labels?: string): void {
+	const { threadId, ns, id, parentId, runId, source, step, head } = row;
+	const blobs = row.blobs.length === 0 ? undefined : JSON.stringify(row.blobs);
+	if (pk !== undefined) session.run(REPLACE_CHECKPOINT, parentId, runId, source, step, blobs, head, pk);
+	else session.run(ADD_CHECKPOINT, threadId, ns, id, parentId, runId, source, step, blobs, head, labels);
+}
+
+/** The row of a checkpoint, which may have writes only. */
+function findRow(session: SqliteSession, key: CheckpointKey) {
+	const row = session.get<CheckpointKey & { pk: number; isMissing: number }>(FIND_ROW, key);
+	return row && checkFound(row, key);
+}
+
+/** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
+function ensureRow(session: SqliteSession, key: CheckpointKey): number {
+	const { threadId, ns, id } = key;
+	return findRow(session, key)?.pk ?? Number(session.run(ADD_MISSING, threadId, ns, id).lastInsertRowid);
+}
+
+/** @param known the row of their checkpoint, if it was found already */
+function putWrites(session: SqliteSession, known: number | undefined, writes: readonly NewWrite[]): void {
+	const first = writes[0] as NewWrite;
+	const pk = known ?? ensureRow(session, first);
+	const before = session.all<{ generation: number; idx: number }>(GET_TASK, pk, first.taskId);
+	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
+	for (const write of writes) {
+		const isTaken = before.some(({ idx }) => idx === write.idx);
+		if (write.conflict === "drop" && isTaken) continue;
+		addWrite(session, pk, write.conflict === "add" ? next : 0, write);
+	}
+}
+
+/** Adds a write, or puts it in the place of the one with its key. */
+function putWrite(session: SqliteSession, write: WriteRow): void {
+	addWrite(session, ensureRow(session, write), write.generation, write);
+}
+
+function addWrite(session: SqliteSession, pk: number, generation: number, write: Omit<WriteRow, "generation">): void {
+	const { taskId, idx, taskPath, channel, runId, actor, type, blob, value } = write;
+	session.run(PUT_WRITE, pk, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value);
+}
+
+function putBase(session: SqliteSession, row: DeltaBaseRow): void {
+	session.run(PUT_BASE, ensureRow(session, row), row.channel, row.data);
+}
+
+const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
+
+/** Rows of checkpoints that a list names. */
+const LISTED = "SELECT value FROM json_each(?)";
+const COUNT_ROWS = `WITH listed AS (${LISTED}) SELECT
+	(SELECT count(head) FROM delta_checkpoints WHERE pk IN listed) AS checkpoints,
+	(SELECT count(*) FROM delta_writes WHERE checkpoint_pk IN listed) AS writes,
+	(SELECT total(length(head)) FROM delta_checkpoints WHERE pk IN listed) +
+	(SELECT total(length(value)) FROM delta_writes WHERE checkpoint_pk IN listed) AS bytes`;
+const REMOVE_CHECKPOINTS = `DELETE FROM delta_checkpoints WHERE pk IN (${LISTED})`;
+const REMOVE_WRITES = `DELETE FROM delta_writes WHERE checkpoint_pk IN (${LISTED})`;
+const REMOVE_BASES = `DELETE FROM delta_bases WHERE checkpoint_pk IN (${LISTED})`;
+
+const WRITE_PLACE = "checkpoint_pk = ? AND task_id = ? AND generation = ? AND idx = ?";
+const REMOVE_WRITE = `DELETE FROM delta_writes WHERE ${WRITE_PLACE} RETURNING length(value) AS bytes`;
+const REMOVE_EMPTY = `DELETE FROM delta_checkpoints WHERE thread_id = ? AND head IS NULL
+	AND NOT EXISTS (SELECT 1 FROM delta_writes WHERE checkpoint_pk = pk)
+	AND NOT EXISTS (SELECT 1 FROM delta_bases WHERE checkpoint_pk = pk)`;
+const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (
+		SELECT checkpoint_id FROM delta_checkpoints c
+		WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1
+	) WHERE thread_id = ?`;
+const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
+
+const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
+/** Of the source those that are listed, or all. */
+const CHOSEN = "(:pks IS NULL OR s.pk IN (SELECT value FROM json_each(:pks)))";
+const COPY_CHECKPOINTS = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
+	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints s WHERE thread_id = :source AND ${CHOSEN} ORDER BY pk`;
+/** Rows of the source, and those of their copies. */
+const COPIED = `(SELECT s.pk AS original, t.pk AS copy FROM delta_checkpoints s CROSS JOIN delta_checkpoints t
+	ON s.thread_id = :source AND ${CHOSEN} AND t.thread_id = :target AND t.ns = s.ns AND t.checkpoint_id = s.checkpoint_id)`;
+const COPY_WRITES = `INSERT INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
+	SELECT copy, ${WRITE_COLUMNS} FROM ${COPIED} CROSS JOIN delta_writes ON checkpoint_pk = original`;
+const COPY_BASES = `INSERT INTO delta_bases (checkpoint_pk, channel, data)
+	SELECT copy, channel, data FROM ${COPIED} CROSS JOIN delta_bases ON checkpoint_pk = original`;
+
+const REPLACE_HEAD = "UPDATE delta_checkpoints SET head = ?, labels = NULL WHERE pk = ? AND head = ?";
+const REPLACE_VALUE = `UPDATE delta_writes SET value = ? WHERE ${WRITE_PLACE} AND value = ?`;
+const REPLACE_BASE = "UPDATE delta_bases SET data = ? WHERE checkpoint_pk = ? AND channel = ? AND data = ?";
+const REPLACE_BLOB = "UPDATE delta_blobs SET data = ? WHERE id = ? AND data = ?";
+
+export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
+	const { threadId } = batch;
+	if (session.get<{ stamp: number }>(GET_STAMP, threadId)?.stamp !== batch.stamp) return undefined;
+	const removed = removeRows(session, findPks(session, threadId, batch.checkpoints));
+	for (const key of batch.writes) removeWrite(session, key, false, removed);
+	for (const key of batch.orphans) removeWrite(session, key, true, removed);
+	for (const row of batch.relinked) {
+		const found = findRow(session, row);
+		if (found?.isMissing === 0) putCheckpoint(session, row, found.pk);
+	}
+	for (const row of batch.deltaBases) putBase(session, row);
+	session.run(REMOVE_EMPTY, threadId);
+	session.run(RESTAMP, batch.newStamp, -removed.checkpoints, threadId);
+	return removed;
+}
+
+function findPks(session: SqliteSession, threadId: string, keys: readonly CheckpointKey[]): number[] {
+	return keys.flatMap(({ ns, id }) => findRow(session, { threadId, ns, id })?.pk ?? []);
+}
+
+/** Removes checkpoints with their writes and delta bases. */
+function removeRows(session: SqliteSession, pks: readonly number[]): RowCount {
+	const list = JSON.stringify(pks);
+	const removed = session.get(COUNT_ROWS, list) as RowCount;
+	for (const sql of [REMOVE_WRITES, REMOVE_BASES, REMOVE_CHECKPOINTS]) session.run(sql, list);
+	return removed;
+}
+
+/** @param isOrphan leaves it alone if its checkpoint is there */
+function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, removed: RowCount): void {
+	const found = findRow(session, key);
+	if (found === undefined || (isOrphan && found.isMissing === 0)) return;
+	const row = session.get<{ bytes: number }>(REMOVE_WRITE, found.pk, key.taskId, key.generation, key.idx);
+	if (row === undefined) return;
+	removed.writes++;
+	removed.bytes += row.bytes;
+}
+
+export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
+	const { source, target, keys } = batch;
+	const found = session.get<{ family: number; stamp: number }>(GET_STAMP, source);
+	if (found?.stamp !== batch.stamp || session.get(GET_STAMP, target) !== undefined) return undefined;
+	addThread(session, target, found.family, batch.fresh, batch.now);
+	const pks = keys === undefined ? null : JSON.stringify(findPks(session, source, keys));
+	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { source, target, pks });
+	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
+	for (const row of batch.writes) putWrite(session, row);
+	for (const row of batch.deltaBases) putBase(session, row);
+	const count = session.get(COUNT_ROWS, JSON.stringify(listPks(session, target))) as RowCount;
+	session.run(RESTAMP, batch.fresh, count.checkpoints, target);
+	return count;
+}
+
+function listPks(session: SqliteSession, threadId: string): number[] {
+	const rows = session.all<{ pk: number; threadId: string }>(LIST_PKS, { threadId });
+	return rows.map((row) => checkFound(row, { threadId }).pk);
+}
+
+export function removeThread(session: SqliteSession, threadId: string): RowCount {
+	session.run(REMOVE_THREAD, threadId);
+	return removeRows(session, listPks(session, threadId));
+}
+
+/** Answers whether the row still had the bytes that were seen. */
+export function replaceBytes(session: SqliteSession, replacement: Replacement): boolean {
+	const { from, to } = replacement;
+	if (replacement.kind === "blob") return session.run(REPLACE_BLOB, to, replacement.id, from).changes > 0;
+	const { pk } = findRow(session, replacement.key) ?? {};
+	if (pk === undefined) return false;
+	if (replacement.kind === "checkpoint") return session.run(REPLACE_HEAD, to, pk, from).changes > 0;
+	if (replacement.kind === "deltaBase") return session.run(REPLACE_BASE, to, pk, replacement.channel, from).changes > 0;
+	const { taskId, generation, idx } = replacement.key;
+	return session.run(REPLACE_VALUE, to, pk, taskId, generation, idx, from).changes > 0;
+}
