@@ -168,7 +168,8 @@ function keepFile(path: string, db: SqliteDatabase): string {
 function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 	const target = openDatabase(path);
 	try {
-		setUp(target, fileSource(path, "power"));
+		// Without a log, which would become as large as the file.
+		setUp(target, { ...fileSource(path), configure: (db) => db.pragma("auto_vacuum = INCREMENTAL") });
 		const session = new SqliteSession(target);
 		return target
 			.transaction(() => {

@@ -22,6 +22,9 @@ interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
 	readonly blobs: string | undefined;
 }
 
+/** Labels of a filter that are looked for: more hardly narrow it, and SQLite takes no more than a thousand conditions. */
+const MOST_LABELS = 8;
+
 export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
 export const IN_THREAD = "thread_id = :threadId";
 export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
@@ -108,7 +111,7 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	}
 	if (source !== undefined) add("source = ?", source);
 	if (step !== undefined) add("step = ?", step);
-	for (const [key, value] of Object.entries(labels ?? {})) {
+	for (const [key, value] of Object.entries(labels ?? {}).slice(0, MOST_LABELS)) {
 		// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
 		const text = JSON.stringify({ [key]: value }).slice(1, -1);
 		add("(labels IS NULL OR instr(labels, ?) > 0)", text);
