@@ -6,6 +6,7 @@ import { Router } from "./http/router.ts";
 import { STUDIO_OPTIONS, type StudioOptions } from "./options.ts";
 import { assistantRoutes } from "./routes/assistant-routes.ts";
 import { metaRoutes } from "./routes/meta-routes.ts";
+import { protocolRoutes } from "./routes/protocol-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
 import { stateRoutes } from "./routes/state-routes.ts";
 import { storeRoutes } from "./routes/store-routes.ts";
@@ -27,6 +28,7 @@ const router = new Router([
 	...runRoutes,
 	...threadRoutes,
 	...stateRoutes,
+	...protocolRoutes,
 	...storeRoutes,
 ]);
 

@@ -10,7 +10,7 @@ const encoder = new TextEncoder();
 /** Server-sent events. `onLeave` is called if the client goes before the end. */
 export function sseResponse(
 	events: AsyncGenerator<LoggedEvent>,
-	{ headers, onLeave }: { headers: Record<string, string>; onLeave: () => void },
+	{ headers = {}, onLeave }: { headers?: Record<string, string>; onLeave: () => void },
 ): Response {
 	const lines = map(events, ({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`);
 	return streamResponse(lines, SSE_HEARTBEAT, {

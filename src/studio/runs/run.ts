@@ -2,6 +2,7 @@ import { v7 as uuid7 } from "@langchain/core/utils/uuid";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import { assistantIdOf } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
+import type { Contribution, ThreadFeed } from "../protocol/thread-feed.ts";
 import type { FinalStatus, RunEnd, RunRecord, StoredRun } from "../threads/records.ts";
 import { EventLog, type Retention } from "./event-log.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -37,6 +38,10 @@ export class Run {
 	/** The last values that it streamed. */
 	values: unknown;
 	end: RunEnd | undefined;
+	/** Where clients of the thread protocol learn of it, if there are any. */
+	feed: ThreadFeed | undefined;
+	/** What it left there. */
+	fed: Contribution | undefined;
 	readonly #stop = new AbortController();
 	#settle: () => void = () => {};
 

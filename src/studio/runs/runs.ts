@@ -4,6 +4,7 @@ import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
 import { assistantIdOf, type Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import type { Feeds } from "../protocol/feeds.ts";
 import type { Access } from "../security/access.ts";
 import type { Limits } from "../security/limits.ts";
 import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
@@ -21,13 +22,17 @@ import { withoutSecrets } from "./secrets.ts";
 /** With more, a timer goes off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** What whoever starts a run is after: its events, now or later, or only what it comes to. */
-export type Interest = "events" | "result";
+/**
+ * What whoever starts a run is after: its events, now or later, or only what it comes to; or that the clients of the thread
+ * protocol learn of it.
+ */
+export type Interest = "events" | "result" | "feed";
 
 /** Makes runs, and sees them through to their end. */
 export class Runs {
 	readonly #graphs: Graphs;
 	readonly #threads: Threads;
+	readonly #feeds: Feeds;
 	readonly #limits: Required<Limits>;
 	readonly #room: Room;
 	readonly #schedule: Schedule;
@@ -37,13 +42,14 @@ export class Runs {
 	readonly #ended: EndedRuns;
 	#isClosed = false;
 
-	constructor(graphs: Graphs, threads: Threads, limits: Required<Limits>) {
+	constructor(graphs: Graphs, threads: Threads, feeds: Feeds, limits: Required<Limits>) {
 		this.#graphs = graphs;
 		this.#threads = threads;
+		this.#feeds = feeds;
 		this.#limits = limits;
 		this.#room = new Room(limits);
 		this.#schedule = new Schedule(limits.concurrentRuns, (run) => this.#work(run));
-		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#known.delete(run.id));
+		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#forget(run));
 	}
 
 	/** A run that is under way, or ended not long ago. */
@@ -74,7 +80,7 @@ export class Runs {
 				await writeRunRecord(saver, threadId, run.record);
 				if (request.strategy === "interrupt" || request.strategy === "rollback")
 					for (const other of before) other.stop(request.strategy);
-				this.#launch(run, admission);
+				this.#launch(run, admission, interest);
 				return run;
 			});
 		return this.#admit(caller, request, make);
@@ -89,7 +95,7 @@ export class Runs {
 		return this.#admit(caller, request, async (admission) => {
 			const record = followUp({ metadata: {}, config: {} }, graphId, request);
 			const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
-			this.#launch(run, admission);
+			this.#launch(run, admission, interest);
 			return run;
 		});
 	}
@@ -132,6 +138,7 @@ export class Runs {
 		await stop([...this.#known.values()].filter((run) => run.isInFlight));
 		this.#ended.clear();
 		this.#known.clear();
+		this.#feeds.close();
 	}
 
 	async #findThread(threadId: string, { createsThread }: RunRequest): Promise<FoundThread> {
@@ -147,7 +154,7 @@ export class Runs {
 	): Run {
 		const { graphId, threadId } = where;
 		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
-		const retention = request.isResumable ? "all" : interest === "result" ? "needed" : "unread";
+		const retention = request.isResumable ? "all" : interest === "events" ? "unread" : "needed";
 		const place = {
 			...where,
 			metadata: { ...ASSISTANT_METADATA, ...record.metadata, ...request.metadata, ...identity },
@@ -162,8 +169,12 @@ export class Runs {
 		return new Run(request, place, retention);
 	}
 
-	#launch(run: Run, admission: Admission): void {
+	#launch(run: Run, admission: Admission, interest: Interest): void {
 		admission.run = run;
+		const { threadId } = run.place;
+		// The queue of `useStream` starts runs by the other API, and looks for them here.
+		if (interest === "feed" || (isPlain(run) && this.#feeds.get(threadId)?.isRead))
+			run.feed = this.#feeds.hold(threadId);
 		void run.done.then(() => this.#room.leave(admission));
 		this.#known.set(run.id, run);
 		this.#schedule.add(run);
@@ -178,6 +189,7 @@ export class Runs {
 		const saver = new RunSaver(run.place.saver ?? new MemorySaver(), () => run.stop("failure"));
 		let failure: { error: unknown } | undefined;
 		try {
+			run.feed?.begin(graphId);
 			run.signal.throwIfAborted();
 			await execute(run, await this.#graphs.getOn(saver, graphId, { configurable }));
 		} catch (error) {
@@ -210,8 +222,18 @@ export class Runs {
 
 	/** A run that has ended is known until all its events are read, but not forever. */
 	#forgetLater(run: Run, end: RunEnd): void {
+		run.fed = run.feed?.end(end);
 		this.#ended.add(run);
-		run.finish(end, () => this.#ended.forget(run));
+		run.finish(end, () => {
+			if (run.fed === undefined) this.#ended.forget(run);
+		});
+	}
+
+	#forget(run: Run): void {
+		this.#known.delete(run.id);
+		if (run.feed === undefined || run.fed === undefined) return;
+		run.feed.forget(run.fed);
+		this.#feeds.release(run.place.threadId);
 	}
 
 	#mustFindGraph({ assistantId }: RunRequest): string {
@@ -252,6 +274,11 @@ function followUp({ metadata, config }: ThreadRecord, graphId: string, { config:
 		metadata: { ...metadata, graph_id: graphId, assistant_id: assistantIdOf(graphId) },
 		config: { ...config, ...open, configurable },
 	};
+}
+
+/** Whether it streams no more than its values, which can be taken from a feed. */
+function isPlain({ place, request: { streamModes, withSubgraphs } }: Run): boolean {
+	return place.saver !== undefined && !withSubgraphs && streamModes.every((mode) => mode === "values");
 }
 
 async function stop(runs: readonly Run[]): Promise<void> {

@@ -1,0 +1,52 @@
+import type { Call } from "../call.ts";
+import { HttpError } from "../http/http-error.ts";
+import { json } from "../http/responses.ts";
+import type { Route } from "../http/router.ts";
+import { sseResponse } from "../http/sse.ts";
+import { readCommand, refusal, runCommand } from "../protocol/commands.ts";
+import { readFilter } from "../protocol/filter.ts";
+import { ProtocolError, toProtocolError } from "../protocol/protocol-error.ts";
+
+/** Errors that clients see by the status of the answer, as with all other routes: not allowed, too much, out of order. */
+const KEEPS_STATUS = [403, 413, 429];
+
+/** The thread protocol: commands, and the events of a thread. */
+export const protocolRoutes: Route<Call>[] = [
+	// What a command changes is known when it is read.
+	{ method: "POST", path: "/threads/:thread_id/commands", isRead: true, handle: handleCommand },
+	{ method: "POST", path: "/threads/:thread_id/stream/events", isRead: true, handle: streamEvents },
+];
+
+async function handleCommand(call: Call): Promise<Response> {
+	const { threadId, studio, access, request } = call;
+	const body = await call.body();
+	let id: number | null = null;
+	try {
+		const command = readCommand(body);
+		id = command.id;
+		return json(await runCommand({ studio, access, headers: request.headers, threadId }, command));
+	} catch (error) {
+		const isRefusal = error instanceof HttpError && error.status < 500 && !KEEPS_STATUS.includes(error.status);
+		if (!isRefusal && !(error instanceof ProtocolError)) throw error;
+		return json(refusal(id, toProtocolError(error)));
+	}
+}
+
+async function streamEvents(call: Call): Promise<Response> {
+	const { threadId, studio } = call;
+	const fields = await call.fields();
+	const filter = readFilter(fields);
+	const since = fields.integer("since", 0, Number.MAX_SAFE_INTEGER);
+	const gone = new AbortController();
+	const feed = studio.feeds.hold(threadId);
+	const onEnd = () => studio.feeds.release(threadId);
+	return sseResponse(thenCall(feed.read(filter, since, gone.signal), onEnd), { onLeave: () => gone.abort() });
+}
+
+async function* thenCall<T>(items: AsyncGenerator<T>, onEnd: () => void): AsyncGenerator<T> {
+	try {
+		yield* items;
+	} finally {
+		onEnd();
+	}
+}
