@@ -137,7 +137,7 @@ async function inject(sender: Sender, params: Fields): Promise<Json> {
 }
 
 async function fork(sender: Sender, params: Fields): Promise<Json> {
-	const { studio, threadId } = sender;
+	const { threadId } = sender;
 	const checkpoint_id = params.mustText("checkpoint_id");
 	if (!(await hasCheckpoint(await findThread(sender), checkpoint_id)))
 		throw new ProtocolError("no_such_checkpoint", `Thread ${threadId} has no checkpoint ${checkpoint_id}.`);

@@ -4,10 +4,13 @@ import { ThreadFeed } from "./thread-feed.ts";
 export class Feeds {
 	readonly #held = new Map<string, { readonly feed: ThreadFeed; holders: number }>();
 
+	#isClosed = false;
+
 	/** The feed of a thread, which is there until all who hold it have released it. */
 	hold(threadId: string): ThreadFeed {
 		const held = this.#held.get(threadId) ?? { feed: new ThreadFeed(), holders: 0 };
 		held.holders++;
+		if (this.#isClosed) held.feed.close();
 		this.#held.set(threadId, held);
 		return held.feed;
 	}
@@ -22,6 +25,7 @@ export class Feeds {
 	}
 
 	close(): void {
+		this.#isClosed = true;
 		for (const { feed } of this.#held.values()) feed.close();
 	}
 }

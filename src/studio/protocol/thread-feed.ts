@@ -68,8 +68,18 @@ export class ThreadFeed {
 	 * clients would take the end of an older one for the end of this one
 	 */
 	read(filter: EventFilter, since: number | undefined, signal: AbortSignal): AsyncGenerator<LoggedEvent> {
-		const isWanted = ({ about }: LoggedEvent) => about !== undefined && matches(about, filter);
+		const isWanted = (event: LoggedEvent) => matches(event, filter);
 		return this.#log.read(since ?? this.#firstSeq - 1, { isWanted, signal });
+	}
+
+	/** All that comes from now on. */
+	follow(signal: AbortSignal): AsyncGenerator<LoggedEvent> {
+		return this.#log.read(this.lastSeq, { signal });
+	}
+
+	/** The events of the newest run up to the one with this number. */
+	replay(filter: EventFilter, throughSeq: number): LoggedEvent[] {
+		return this.#log.held(this.#firstSeq - 1, throughSeq).filter((event) => matches(event, filter));
 	}
 
 	/** A run begins. */
@@ -127,7 +137,8 @@ export class ThreadFeed {
 	}
 }
 
-/** LangGraph's types want the names of channels that they know; others match nothing. */
-function matches(about: MatchableEvent, filter: EventFilter): boolean {
-	return matchesSubscription(about, filter as Parameters<typeof matchesSubscription>[1]);
+/** Whether a client that wants some events wants this one. */
+export function matches({ about }: LoggedEvent, filter: EventFilter): boolean {
+	// LangGraph's types want the names of channels that they know; others match nothing.
+	return about !== undefined && matchesSubscription(about, filter as Parameters<typeof matchesSubscription>[1]);
 }

@@ -10,11 +10,21 @@ import { ProtocolError, toProtocolError } from "../protocol/protocol-error.ts";
 /** Errors that clients see by the status of the answer, as with all other routes: not allowed, too much, out of order. */
 const KEEPS_STATUS = [403, 413, 429];
 
+/** Where a WebSocket is. Whoever comes without one, or by a host that takes none, learns what is missing. */
+export const SOCKET_ROUTE: Route<Call> = {
+	method: "GET",
+	path: "/threads/:thread_id/stream/events",
+	handle: () => {
+		throw new HttpError(426, "This is for WebSockets: others POST their filter here.", { upgrade: "websocket" });
+	},
+};
+
 /** The thread protocol: commands, and the events of a thread. */
 export const protocolRoutes: Route<Call>[] = [
 	// What a command changes is known when it is read.
 	{ method: "POST", path: "/threads/:thread_id/commands", isRead: true, handle: handleCommand },
 	{ method: "POST", path: "/threads/:thread_id/stream/events", isRead: true, handle: streamEvents },
+	SOCKET_ROUTE,
 ];
 
 async function handleCommand(call: Call): Promise<Response> {

@@ -111,6 +111,11 @@ export class EventLog {
 		}
 	}
 
+	/** The events after the one with the first id, up to the one with the second, that are held. */
+	held(lastId: number, throughId: number): LoggedEvent[] {
+		return this.#events.slice(Math.max(0, lastId + 1 - this.#oldest()), Math.max(0, throughId + 1 - this.#oldest()));
+	}
+
 	/** Lets go of all events up to the one with this id. */
 	dropThrough(id: number): void {
 		while (this.#events.length > 0 && this.#oldest() <= id) this.#dropOldest();

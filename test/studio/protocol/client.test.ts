@@ -1,7 +1,12 @@
+import { JSDOM } from "jsdom";
 import { Client } from "langgraph-sdk-next";
 import { backends } from "../support/backends.ts";
 import { makeGate } from "../support/gate.ts";
 import { collect, startServer } from "../support/server.ts";
+
+/** A browser's, from a page on this machine. Node.js 20 has none. */
+const { window } = new JSDOM("", { url: "http://localhost:3000/" });
+const webSocketFactory = (url: string) => new window.WebSocket(url) as unknown as WebSocket;
 
 type Transport = "sse" | "websocket";
 type Chat = { messages: { text: string }[] };
@@ -10,12 +15,15 @@ type Chat = { messages: { text: string }[] };
 function open(apiUrl: string, assistantId: string, transport: Transport, threadId?: string) {
 	const client = new Client({ apiUrl, apiKey: null, callerOptions: { maxRetries: 0 } });
 	return threadId === undefined
-		? client.threads.stream({ assistantId, transport })
-		: client.threads.stream(threadId, { assistantId, transport });
+		? client.threads.stream({ assistantId, transport, webSocketFactory })
+		: client.threads.stream(threadId, { assistantId, transport, webSocketFactory });
 }
 
 const say = (content: string) => ({ messages: [{ type: "human", content }] });
-const cases = backends.flatMap((backend) => [{ backend, name: backend.name, transport: "sse" as const }]);
+const transports: Transport[] = ["sse", "websocket"];
+const cases = backends.flatMap((backend) =>
+	transports.map((transport) => ({ backend, name: backend.name, transport })),
+);
 
 describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ backend, transport }) => {
 	it("runs a chat and streams its messages and values", async () => {

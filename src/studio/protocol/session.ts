@@ -1,0 +1,107 @@
+import { v7 as uuid7 } from "@langchain/core/utils/uuid";
+import { parseJson } from "../http/body.ts";
+import type { Json } from "../http/fields.ts";
+import { toJson } from "../http/json.ts";
+import { type Command, readCommand, refusal, runCommand, type Sender } from "./commands.ts";
+import { readFilter } from "./filter.ts";
+import { ProtocolError, toProtocolError } from "./protocol-error.ts";
+import { type EventFilter, matches, type ThreadFeed } from "./thread-feed.ts";
+
+/** How many subscriptions a connection may have. Clients have one for each part of a page that shows something else. */
+const MOST_SUBSCRIPTIONS = 1000;
+
+/** A WebSocket, as the server sees it. */
+export interface ProtocolSocket {
+	/** Resolves when there is room for more. */
+	send(text: string): Promise<void>;
+	close(code: number, reason: string): void;
+}
+
+/** A connection to a thread on which commands come and answers and events go. */
+export class ProtocolSession {
+	/** The largest message that it takes, in bytes. */
+	readonly mostBytes: number;
+	readonly #sender: Sender;
+	readonly #socket: ProtocolSocket;
+	readonly #feed: ThreadFeed;
+	readonly #subscriptions = new Map<string, EventFilter>();
+	readonly #gone = new AbortController();
+	/** The newest event that all subscriptions have got, if they wanted it. */
+	#seq: number;
+
+	constructor(sender: Sender, socket: ProtocolSocket) {
+		this.mostBytes = sender.studio.limits.bodyBytes;
+		this.#sender = sender;
+		this.#socket = socket;
+		this.#feed = sender.studio.feeds.hold(sender.threadId);
+		this.#seq = this.#feed.lastSeq;
+		void this.#sendEvents();
+	}
+
+	/** Answers a command. The next one must wait until this resolves. */
+	async receive(text: string): Promise<void> {
+		let id: number | null = null;
+		try {
+			const command = readCommand(parseJson(text));
+			id = command.id;
+			if (command.method === "subscription.subscribe") await this.#subscribe(command);
+			else if (command.method === "subscription.unsubscribe") await this.#unsubscribe(command);
+			else await this.#send(await runCommand(this.#sender, command));
+		} catch (error) {
+			await this.#send(refusal(id, toProtocolError(error)));
+		}
+	}
+
+	/** The client has gone. */
+	close(): void {
+		this.#gone.abort();
+	}
+
+	/** The answer, then what has happened so far, and from then on what happens: a client must know of its subscription. */
+	async #subscribe({ id, params }: Command): Promise<void> {
+		if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS)
+			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
+		const filter = readFilter(params);
+		const subscriptionId = uuid7();
+		const replayed = this.#feed.replay(filter, this.#seq);
+		this.#subscriptions.set(subscriptionId, filter);
+		const result = { subscription_id: subscriptionId, replayed_events: replayed.length };
+		// All in one go, so that no later event comes between.
+		const sent = [this.#send(this.#success(id, result)), ...replayed.map(({ data }) => this.#socket.send(data))];
+		await Promise.all(sent);
+	}
+
+	async #unsubscribe({ id, params }: Command): Promise<void> {
+		const subscriptionId = params.mustText("subscription_id");
+		if (!this.#subscriptions.delete(subscriptionId))
+			throw new ProtocolError("no_such_subscription", `Unknown subscription: ${subscriptionId}`);
+		await this.#send(this.#success(id, {}));
+	}
+
+	/** Each event is sent once, however many subscriptions want it. */
+	async #sendEvents(): Promise<void> {
+		try {
+			for await (const event of this.#feed.follow(this.#gone.signal)) {
+				const isWanted = [...this.#subscriptions.values()].some((filter) => matches(event, filter));
+				this.#seq = event.id;
+				if (isWanted) await this.#socket.send(event.data);
+			}
+			this.#socket.close(1001, "The server is shutting down.");
+		} catch {
+			// Events are gone before the client was ready for them: it connects again, and gets what is there.
+			this.#socket.close(1013, "This client is too slow.");
+		} finally {
+			const { studio, threadId } = this.#sender;
+			studio.feeds.release(threadId);
+		}
+	}
+
+	#success(id: number, result: Json): Json {
+		const meta = { thread_id: this.#sender.threadId, applied_through_seq: this.#feed.lastSeq };
+		return { type: "success", id, result, meta };
+	}
+
+	#send(message: Json): Promise<void> {
+		return this.#socket.send(toJson(message));
+	}
+}
