@@ -5,6 +5,7 @@ import type { Access } from "../security/access.ts";
 import type { Studio } from "../studio.ts";
 import { isReserved } from "../threads/records.ts";
 import type { FoundThread } from "../threads/threads.ts";
+import { pendingInterrupts } from "./interrupts.ts";
 import { ProtocolError } from "./protocol-error.ts";
 
 /** Who sends a command, and for which thread. The thread is one that the sender may access. */
@@ -81,13 +82,7 @@ async function startRun(sender: Sender, params: Fields): Promise<Json> {
 /** Whether a thread waits for a person. While it runs, it may still look like it. */
 async function isAsking({ studio, threadId }: Sender): Promise<boolean> {
 	const thread = studio.runs.isBusy(threadId) ? undefined : await studio.threads.find(threadId);
-	return thread !== undefined && (await pendingInterrupts(studio, thread)).size > 0;
-}
-
-async function pendingInterrupts(studio: Studio, thread: FoundThread): Promise<Set<unknown>> {
-	const { interrupts } = await studio.describe(thread).fields(["interrupts"]);
-	const all = Object.values(interrupts as Record<string, { id?: string }[]>).flat();
-	return new Set(all.map(({ id }) => id));
+	return thread !== undefined && (await pendingInterrupts(studio, thread)).length > 0;
 }
 
 async function respond(sender: Sender, params: Fields): Promise<Json> {
@@ -96,9 +91,9 @@ async function respond(sender: Sender, params: Fields): Promise<Json> {
 	if (responses.length === 0)
 		throw new ProtocolError("invalid_argument", "`input.respond` needs at least one response.");
 	const thread = await studio.threads.find(threadId);
-	const pending = thread === undefined ? new Set() : await pendingInterrupts(studio, thread);
+	const pending = thread === undefined ? [] : await pendingInterrupts(studio, thread);
 	for (const [id] of responses)
-		if (!pending.has(id))
+		if (!pending.some((interrupt) => interrupt.id === id))
 			throw new ProtocolError("no_such_interrupt", `Thread ${threadId} does not wait for an answer to ${id}.`);
 	const { update, goto } = { update: params.get("update"), goto: params.get("goto") };
 	await launch(sender, params, {

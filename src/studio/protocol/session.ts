@@ -4,6 +4,7 @@ import type { Json } from "../http/fields.ts";
 import { toJson } from "../http/json.ts";
 import { type Command, readCommand, refusal, runCommand, type Sender } from "./commands.ts";
 import { readFilter } from "./filter.ts";
+import { recallInterrupts } from "./interrupts.ts";
 import { ProtocolError, toProtocolError } from "./protocol-error.ts";
 import { type EventFilter, matches, type ThreadFeed } from "./thread-feed.ts";
 
@@ -62,6 +63,8 @@ export class ProtocolSession {
 		if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS)
 			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
 		const filter = readFilter(params);
+		const { studio, threadId } = this.#sender;
+		await recallInterrupts(studio, threadId, this.#feed);
 		const subscriptionId = uuid7();
 		const replayed = this.#feed.replay(filter, this.#seq);
 		this.#subscriptions.set(subscriptionId, filter);

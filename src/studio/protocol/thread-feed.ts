@@ -43,6 +43,7 @@ export class ThreadFeed {
 	/** What the newest run consists of. */
 	#tree: NamespaceTree | undefined;
 	#graphName = "";
+	#runId: string | undefined;
 	/** The number of its first event. */
 	#firstSeq = this.#log.nextId;
 	/** What it asks for. */
@@ -82,14 +83,27 @@ export class ThreadFeed {
 		return this.#log.held(this.#firstSeq - 1, throughSeq).filter((event) => matches(event, filter));
 	}
 
+	/** Whether nothing is known of the thread: the server may have been started after its last run. */
+	get isEmpty(): boolean {
+		return this.#log.characters === 0;
+	}
+
 	/** A run begins. */
-	begin(graphName: string): void {
+	begin(runId: string, graphName: string): void {
+		this.#runId = runId;
 		this.#graphName = graphName;
 		this.#tree = new NamespaceTree(graphName);
 		this.#firstSeq = this.#log.nextId;
 		this.#interruptIds = new Set();
 		this.#characters = 0;
 		this.#pushRoot("running");
+	}
+
+	/** A thread waits for a person since a run of which nothing else is known. */
+	recall(graphName: string, interrupts: unknown[]): void {
+		this.#graphName = graphName;
+		this.ask([], interrupts);
+		this.#pushRoot("interrupted");
 	}
 
 	push(method: Method, namespace: string[], data: unknown, node?: string): void {
@@ -100,7 +114,10 @@ export class ThreadFeed {
 		const name = method === "custom" && isRecord(data) ? data.name : undefined;
 		const about = { method, params: { namespace, data: { name } } } as MatchableEvent;
 		const before = this.#log.characters;
-		this.#log.push(method, { type: "event", event_id: String(seq), seq, method, params }, about);
+		const isRoot = method === "lifecycle" && namespace.length === 0 && this.#runId !== undefined;
+		// Clients look here for the run whose beginning or end it is.
+		const event_id = isRoot ? `synth:${this.#runId}:${seq}` : String(seq);
+		this.#log.push(method, { type: "event", event_id, seq, method, params }, about);
 		this.#characters += Math.max(0, this.#log.characters - before);
 	}
 

@@ -5,6 +5,7 @@ import type { Route } from "../http/router.ts";
 import { sseResponse } from "../http/sse.ts";
 import { readCommand, refusal, runCommand } from "../protocol/commands.ts";
 import { readFilter } from "../protocol/filter.ts";
+import { recallInterrupts } from "../protocol/interrupts.ts";
 import { ProtocolError, toProtocolError } from "../protocol/protocol-error.ts";
 
 /** Errors that clients see by the status of the answer, as with all other routes: not allowed, too much, out of order. */
@@ -49,14 +50,13 @@ async function streamEvents(call: Call): Promise<Response> {
 	const since = fields.integer("since", 0, Number.MAX_SAFE_INTEGER);
 	const gone = new AbortController();
 	const feed = studio.feeds.hold(threadId);
-	const onEnd = () => studio.feeds.release(threadId);
-	return sseResponse(thenCall(feed.read(filter, since, gone.signal), onEnd), { onLeave: () => gone.abort() });
-}
-
-async function* thenCall<T>(items: AsyncGenerator<T>, onEnd: () => void): AsyncGenerator<T> {
-	try {
-		yield* items;
-	} finally {
-		onEnd();
-	}
+	const events = (async function* () {
+		try {
+			if (since === undefined) await recallInterrupts(studio, threadId, feed);
+			yield* feed.read(filter, since, gone.signal);
+		} finally {
+			studio.feeds.release(threadId);
+		}
+	})();
+	return sseResponse(events, { onLeave: () => gone.abort() });
 }

@@ -189,7 +189,7 @@ export class Runs {
 		const saver = new RunSaver(run.place.saver ?? new MemorySaver(), () => run.stop("failure"));
 		let failure: { error: unknown } | undefined;
 		try {
-			run.feed?.begin(graphId);
+			run.feed?.begin(run.id, graphId);
 			run.signal.throwIfAborted();
 			await execute(run, await this.#graphs.getOn(saver, graphId, { configurable }));
 		} catch (error) {

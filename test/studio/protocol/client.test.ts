@@ -1,14 +1,9 @@
-import { JSDOM } from "jsdom";
 import { Client } from "langgraph-sdk-next";
 import { backends } from "../support/backends.ts";
 import { makeGate } from "../support/gate.ts";
 import { collect, startServer } from "../support/server.ts";
+import { type Transport, transports, webSocketFactory } from "../support/web-socket.ts";
 
-/** A browser's, from a page on this machine. Node.js 20 has none. */
-const { window } = new JSDOM("", { url: "http://localhost:3000/" });
-const webSocketFactory = (url: string) => new window.WebSocket(url) as unknown as WebSocket;
-
-type Transport = "sse" | "websocket";
 type Chat = { messages: { text: string }[] };
 
 /** A thread, as the newest client follows it. */
@@ -20,7 +15,6 @@ function open(apiUrl: string, assistantId: string, transport: Transport, threadI
 }
 
 const say = (content: string) => ({ messages: [{ type: "human", content }] });
-const transports: Transport[] = ["sse", "websocket"];
 const cases = backends.flatMap((backend) =>
 	transports.map((transport) => ({ backend, name: backend.name, transport })),
 );
