@@ -29,9 +29,10 @@ function modeOf(event: string) {
 }
 
 function optionsOf({ id, request, place, signal }: Run): Record<string, unknown> {
-	const { config, checkpoint } = request;
+	const { config, checkpoint, isStrict } = request;
+	const strictness = isStrict && { __pregel_strict_resume: true };
 	const options = {
-		configurable: { ...place.configurable, ...checkpoint, run_id: id },
+		configurable: { ...place.configurable, ...checkpoint, ...strictness, run_id: id },
 		// A saver finds the run here first: what clients call so must not stand in its place.
 		metadata: { ...place.metadata, thread_id: place.threadId, run_id: id, run_attempt: 1 },
 		runId: id,

@@ -42,6 +42,8 @@ export class Run {
 	feed: ThreadFeed | undefined;
 	/** What it left there. */
 	fed: Contribution | undefined;
+	/** What the client that stopped it said of it, and when. */
+	cancelReason: string | undefined;
 	readonly #stop = new AbortController();
 	#settle: () => void = () => {};
 
@@ -69,7 +71,9 @@ export class Run {
 	}
 
 	/** Asks it to stop. The first reason counts. */
-	stop(reason: StopReason): void {
+	stop(reason: StopReason, cancelReason?: string): void {
+		if (!this.signal.aborted && cancelReason !== undefined)
+			this.cancelReason = `${cancelReason}:${new Date().toISOString()}`;
 		this.#stop.abort(reason);
 	}
 
@@ -116,5 +120,6 @@ function describeRun(threadId: string, record: RunRecord, status: Run["status"],
 	return {
 		...{ run_id, thread_id: threadId, assistant_id, metadata, status, kwargs, multitask_strategy },
 		...{ created_at, updated_at },
+		...(end?.cancel_reason !== undefined && { cancel_reason: end.cancel_reason }),
 	};
 }

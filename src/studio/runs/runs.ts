@@ -40,6 +40,7 @@ export class Runs {
 	/** Runs under way, and those that ended not long ago. */
 	readonly #known = new Map<string, Run>();
 	readonly #ended: EndedRuns;
+	readonly #followers = new Map<string, Set<(run: Run) => void>>();
 	#isClosed = false;
 
 	constructor(graphs: Graphs, threads: Threads, feeds: Feeds, limits: Required<Limits>) {
@@ -55,6 +56,22 @@ export class Runs {
 	/** A run that is under way, or ended not long ago. */
 	get(runId: string): Run | undefined {
 		return this.#known.get(runId);
+	}
+
+	/** The runs of a thread that are under way, or ended not long ago, the oldest first. */
+	of(threadId: string): Run[] {
+		const runs = [...this.#known.values()].filter((run) => run.place.threadId === threadId);
+		return runs.sort((a, b) => (a.id < b.id ? -1 : 1));
+	}
+
+	/** Tells of each run of a thread that is started from now on, before it works. Returns what ends that. */
+	follow(threadId: string, onRun: (run: Run) => void): () => void {
+		const followers = this.#followers.get(threadId) ?? new Set();
+		this.#followers.set(threadId, followers.add(onRun));
+		return () => {
+			followers.delete(onRun);
+			if (followers.size === 0) this.#followers.delete(threadId);
+		};
 	}
 
 	isBusy(threadId: string): boolean {
@@ -177,6 +194,7 @@ export class Runs {
 			run.feed = this.#feeds.hold(threadId);
 		void run.done.then(() => this.#room.leave(admission));
 		this.#known.set(run.id, run);
+		for (const onRun of this.#followers.get(threadId) ?? []) onRun(run);
 		this.#schedule.add(run);
 		// It was on the way when the server was closed.
 		if (this.#isClosed) run.stop("interrupt");

@@ -40,6 +40,8 @@ export interface RunEnd {
 	readonly status: FinalStatus;
 	readonly updated_at: string;
 	readonly error?: { readonly error: string; readonly message: string } | undefined;
+	/** What the client that stopped it said of it. */
+	readonly cancel_reason?: string | undefined;
 	/** The thread's newest checkpoint at that time. */
 	readonly head?: string | undefined;
 }
