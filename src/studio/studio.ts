@@ -28,7 +28,7 @@ export class Studio {
 		this.assistants = new Assistants(this.graphs);
 		this.threads = new Threads(this.graphs);
 		this.states = new States(this.graphs, this.threads);
-		this.runs = new Runs(this.graphs, this.threads, this.feeds, this.limits);
+		this.runs = new Runs(this.graphs, this.assistants, this.threads, this.feeds, this.limits);
 	}
 
 	describe(thread: FoundThread): ThreadDescription {

@@ -124,8 +124,9 @@ async function inject(sender: Sender, params: Fields): Promise<Json> {
 	if (readNamespace(params) !== "")
 		throw new ProtocolError("not_supported", "Messages can be injected into the root graph only.");
 	const assistant_id = await assistantOf(sender);
-	const { graphs } = sender.studio;
-	if (!("messages" in (await graphs.get(graphs.find(assistant_id) as string)).channels))
+	const { graphs, assistants } = sender.studio;
+	const { graph_id } = await assistants.mustFind(assistant_id);
+	if (!("messages" in (await graphs.get(graph_id)).channels))
 		throw new ProtocolError("not_supported", "The state of this graph has no `messages`.");
 	await launch(sender, new Fields({}), { assistant_id, input: { messages: [{ role, content, name }] } });
 	return {};

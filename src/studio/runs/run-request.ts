@@ -107,7 +107,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 }
 
 /** The thread, the checkpoint and LangGraph's own keys are not a client's to set here. */
-function readConfig(config: Json): Json {
+export function readConfig(config: Json): Json {
 	const configurable = new Fields(config).record("configurable") ?? {};
 	const given = Object.entries(configurable).filter(
 		([key]) => !key.startsWith("__") && !/^(thread_id|thread_ts|run_id|checkpoint_.*)$/.test(key),

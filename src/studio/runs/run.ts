@@ -1,6 +1,5 @@
 import { v7 as uuid7 } from "@langchain/core/utils/uuid";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
-import { assistantIdOf } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import type { Contribution, ThreadFeed } from "../protocol/thread-feed.ts";
 import type { FinalStatus, RunEnd, RunRecord, StoredRun } from "../threads/records.ts";
@@ -16,6 +15,7 @@ export type StopReason = CancelAction | "timeout" | "failure";
 /** Where a run happens. */
 export interface RunPlace {
 	readonly graphId: string;
+	readonly assistantId: string;
 	readonly threadId: string;
 	/** Who asked for it; all whom nobody tells apart are one. */
 	readonly caller: string;
@@ -87,7 +87,7 @@ export class Run {
 
 	/** As it is stored. */
 	get record(): RunRecord {
-		const { graphId, saver } = this.place;
+		const { assistantId, saver } = this.place;
 		const { kwargs, checkpoint } = this.request;
 		const metadata = withoutSecrets(this.place.metadata);
 		const configurable = { ...withoutSecrets(this.place.configurable), ...checkpoint, run_id: this.id };
@@ -95,7 +95,7 @@ export class Run {
 		const { context } = withoutSecrets({ context: kwargs.context });
 		return {
 			run_id: this.id,
-			assistant_id: assistantIdOf(graphId),
+			assistant_id: assistantId,
 			metadata,
 			kwargs: { ...kwargs, context, config, temporary: saver === undefined },
 			multitask_strategy: this.request.strategy,

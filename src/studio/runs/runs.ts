@@ -1,8 +1,9 @@
 import { Turns } from "../../engine/turns.ts";
 import { MemorySaver } from "../../saver/memory-saver.ts";
-import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
-import { assistantIdOf, type Graphs } from "../graphs/graphs.ts";
-import type { Json } from "../http/fields.ts";
+import type { Assistants } from "../graphs/assistants.ts";
+import type { Graphs } from "../graphs/graphs.ts";
+import type { Assistant } from "../graphs/stored-assistants.ts";
+import { isRecord, type Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
 import type { Feeds } from "../protocol/feeds.ts";
 import type { Access } from "../security/access.ts";
@@ -31,6 +32,7 @@ export type Interest = "events" | "result" | "feed";
 /** Makes runs, and sees them through to their end. */
 export class Runs {
 	readonly #graphs: Graphs;
+	readonly #assistants: Assistants;
 	readonly #threads: Threads;
 	readonly #feeds: Feeds;
 	readonly #limits: Required<Limits>;
@@ -43,8 +45,9 @@ export class Runs {
 	readonly #followers = new Map<string, Set<(run: Run) => void>>();
 	#isClosed = false;
 
-	constructor(graphs: Graphs, threads: Threads, feeds: Feeds, limits: Required<Limits>) {
+	constructor(graphs: Graphs, assistants: Assistants, threads: Threads, feeds: Feeds, limits: Required<Limits>) {
 		this.#graphs = graphs;
+		this.#assistants = assistants;
 		this.#threads = threads;
 		this.#feeds = feeds;
 		this.#limits = limits;
@@ -80,7 +83,7 @@ export class Runs {
 
 	/** Starts a run on a thread, now or when it is its turn. */
 	async create({ caller }: Access, threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
-		const graphId = this.#mustFindGraph(request);
+		const assistant = await this.#mustFindAssistant(request);
 		// Of two runs that are asked for at once, one sees the other.
 		const make = (admission: Admission) =>
 			this.inTurn(threadId, async () => {
@@ -90,10 +93,10 @@ export class Runs {
 						422,
 						"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
 					);
-				const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
+				const thread = await this.#threads.settle(await this.#findThread(threadId, request), assistant.graph_id);
 				const { saver } = thread;
-				const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
-				const run = this.#prepare({ graphId, threadId, saver, caller }, record, request, interest);
+				const record = await this.#threads.update(thread, (record) => followUp(record, assistant, request));
+				const run = this.#prepare(assistant, { threadId, saver, caller }, record, request, interest);
 				await writeRunRecord(saver, threadId, run.record);
 				if (request.strategy === "interrupt" || request.strategy === "rollback")
 					for (const other of before) other.stop(request.strategy);
@@ -107,11 +110,11 @@ export class Runs {
 	async createStateless(access: Access, request: RunRequest, interest: Interest): Promise<Run> {
 		const threadId = access.newThreadId();
 		if (request.keepsThread) return this.create(access, threadId, { ...request, createsThread: true }, interest);
-		const graphId = this.#mustFindGraph(request);
+		const assistant = await this.#mustFindAssistant(request);
 		const { caller } = access;
 		return this.#admit(caller, request, async (admission) => {
-			const record = followUp({ metadata: {}, config: {} }, graphId, request);
-			const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
+			const record = followUp({ metadata: {}, config: {} }, assistant, request);
+			const run = this.#prepare(assistant, { threadId, saver: undefined, caller }, record, request, interest);
 			this.#launch(run, admission, interest);
 			return run;
 		});
@@ -164,26 +167,30 @@ export class Runs {
 	}
 
 	#prepare(
-		where: Pick<RunPlace, "graphId" | "threadId" | "saver" | "caller">,
+		assistant: Assistant,
+		where: Pick<RunPlace, "threadId" | "saver" | "caller">,
 		record: ThreadRecord,
 		request: RunRequest,
 		interest: Interest,
 	): Run {
-		const { graphId, threadId } = where;
-		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
+		const { graph_id, assistant_id } = assistant;
+		const identity = { graph_id, assistant_id };
 		const retention = request.isResumable ? "all" : interest === "events" ? "unread" : "needed";
 		const place = {
 			...where,
-			metadata: { ...ASSISTANT_METADATA, ...record.metadata, ...request.metadata, ...identity },
+			graphId: graph_id,
+			assistantId: assistant_id,
+			metadata: { ...assistant.metadata, ...record.metadata, ...request.metadata, ...identity },
 			configurable: {
+				...(assistant.config.configurable as Json),
 				...(record.config.configurable as Json),
 				...(request.config.configurable as Json),
 				...request.headers,
 				...identity,
-				thread_id: threadId,
+				thread_id: where.threadId,
 			},
 		};
-		return new Run(request, place, retention);
+		return new Run(withDefaults(request, assistant), place, retention);
 	}
 
 	#launch(run: Run, admission: Admission, interest: Interest): void {
@@ -254,9 +261,9 @@ export class Runs {
 		this.#feeds.release(run.place.threadId);
 	}
 
-	#mustFindGraph({ assistantId }: RunRequest): string {
-		const graphId = this.#graphs.find(assistantId);
-		if (graphId !== undefined) return graphId;
+	async #mustFindAssistant({ assistantId }: RunRequest): Promise<Assistant> {
+		const assistant = await this.#assistants.find(assistantId);
+		if (assistant !== undefined) return assistant;
 		throw new HttpError(
 			404,
 			`No assistant found for "${assistantId}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
@@ -285,12 +292,26 @@ export class Runs {
 }
 
 /** What a thread is known by once a run was asked for: its graph, and what later runs take over from this one. */
-function followUp({ metadata, config }: ThreadRecord, graphId: string, { config: given }: RunRequest): ThreadRecord {
+function followUp(
+	{ metadata, config }: ThreadRecord,
+	{ graph_id, assistant_id }: Assistant,
+	{ config: given }: RunRequest,
+): ThreadRecord {
 	const open = withoutSecrets(given);
 	const configurable = { ...(config.configurable as Json), ...(open.configurable as Json) };
 	return {
-		metadata: { ...metadata, graph_id: graphId, assistant_id: assistantIdOf(graphId) },
+		metadata: { ...metadata, graph_id, assistant_id },
 		config: { ...config, ...open, configurable },
+	};
+}
+
+/** What a client does not say is as the assistant has it. */
+function withDefaults(request: RunRequest, { config, context }: Assistant): RunRequest {
+	const isGiven = Object.keys(context).length > 0 && (request.context === undefined || isRecord(request.context));
+	return {
+		...request,
+		config: { ...config, ...request.config },
+		context: isGiven ? { ...context, ...(request.context as Json | undefined) } : request.context,
 	};
 }
 
