@@ -103,13 +103,15 @@ export class WebSocketConnection {
 	#end(): void {
 		this.#isClosing = true;
 		this.#socket.end();
+		// What still comes is not read.
+		this.#socket.resume();
 		setTimeout(() => this.#socket.destroy(), CLOSE_MS).unref();
 	}
 
 	/** Takes frames from the socket as fast as messages are dealt with. */
 	async #read(): Promise<void> {
 		try {
-			for await (const chunk of this.#socket) {
+			for await (const chunk of this.#socket.iterator({ destroyOnReturn: false })) {
 				this.#pending.push(chunk as Buffer);
 				this.#pendingBytes += (chunk as Buffer).length;
 				for (let frame = this.#nextFrame(); frame !== undefined && !this.#isClosing; frame = this.#nextFrame())
