@@ -32,6 +32,8 @@ export class EventLog {
 	readonly #events: LoggedEvent[] = [];
 	#characters = 0;
 	#nextId = 0;
+	/** All events up to this one may go. */
+	#unneeded = -1;
 	#isEnded = false;
 	/** The id of the event that each reader waits for. */
 	readonly #readers = new Map<symbol, number>();
@@ -116,9 +118,10 @@ export class EventLog {
 		return this.#events.slice(Math.max(0, lastId + 1 - this.#oldest()), Math.max(0, throughId + 1 - this.#oldest()));
 	}
 
-	/** Lets go of all events up to the one with this id. */
+	/** Lets go of all events up to the one with this id, as soon as those who read now have read them. */
 	dropThrough(id: number): void {
-		while (this.#events.length > 0 && this.#oldest() <= id) this.#dropOldest();
+		this.#unneeded = Math.max(this.#unneeded, id);
+		this.#tidy();
 	}
 
 	/** The id of the oldest event that is held. */
@@ -128,11 +131,10 @@ export class EventLog {
 
 	/** Lets go of what need not be held. */
 	#tidy(): void {
-		const isRead = this.#readers.size > 0;
-		if (this.#retention === "needed" || (this.#retention === "unread" && isRead)) {
-			const needed = Math.min(this.#nextId, ...this.#readers.values());
-			while (this.#oldest() < needed) this.#dropOldest();
-		}
+		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers.size === 0);
+		const mayGo = isHeld ? this.#unneeded + 1 : this.#nextId;
+		const needed = Math.min(mayGo, ...this.#readers.values());
+		while (this.#events.length > 0 && this.#oldest() < needed) this.#dropOldest();
 		if (!this.#isEnded || this.#events.length > 0) return;
 		this.#onEmpty?.();
 		this.#onEmpty = undefined;
