@@ -68,12 +68,14 @@ export function refusal(id: number | null, { code, message }: ProtocolError): Js
 }
 
 async function startRun(sender: Sender, params: Fields): Promise<Json> {
+	const assistant_id = params.text("assistant_id");
+	if (assistant_id === undefined) throw new ProtocolError("invalid_argument", "run.start requires an assistant_id.");
 	const input = params.get("input");
 	const { checkpoint_id } = (params.record("config")?.configurable as Json) ?? {};
 	const from = typeof checkpoint_id === "string" ? checkpoint_id : undefined;
 	const isAnswer = input !== undefined && from === undefined && (await isAsking(sender));
 	return launch(sender, params, {
-		assistant_id: params.mustText("assistant_id"),
+		assistant_id,
 		...(isAnswer ? { command: { resume: input } } : { input }),
 		...(from !== undefined && { checkpoint_id: from }),
 	});
@@ -89,15 +91,15 @@ async function respond(sender: Sender, params: Fields): Promise<Json> {
 	const { studio, threadId } = sender;
 	const responses = (params.list("responses") ?? [readEntry(params)]).map(readResponse);
 	if (responses.length === 0)
-		throw new ProtocolError("invalid_argument", "`input.respond` needs at least one response.");
-	const thread = await studio.threads.find(threadId);
-	const pending = thread === undefined ? [] : await pendingInterrupts(studio, thread);
+		throw new ProtocolError("invalid_argument", "input.respond requires at least one response.");
+	const assistant_id = await assistantOf(sender);
+	const pending = await pendingInterrupts(studio, await findThread(sender));
 	for (const [id] of responses)
 		if (!pending.some((interrupt) => interrupt.id === id))
 			throw new ProtocolError("no_such_interrupt", `Thread ${threadId} does not wait for an answer to ${id}.`);
 	const { update, goto } = { update: params.get("update"), goto: params.get("goto") };
 	await launch(sender, params, {
-		assistant_id: await assistantOf(sender),
+		assistant_id,
 		command: { resume: Object.fromEntries(responses), update, goto },
 	});
 	return {};
@@ -110,7 +112,7 @@ function readEntry(params: Fields): Json {
 
 function readResponse(entry: unknown): [id: string, response: unknown] {
 	if (isRecord(entry) && typeof entry.interrupt_id === "string") return [entry.interrupt_id, entry.response ?? null];
-	throw new ProtocolError("invalid_argument", "`input.respond` needs an `interrupt_id` for each response.");
+	throw new ProtocolError("invalid_argument", "input.respond requires an interrupt_id.");
 }
 
 /** A message for a graph that runs: its next run gets it, which begins when this one ends. */
@@ -202,8 +204,7 @@ async function listCheckpoints(sender: Sender, params: Fields): Promise<Json> {
 
 async function getTree({ studio, threadId }: Sender): Promise<Json> {
 	const tree = studio.feeds.get(threadId)?.tree;
-	if (tree === undefined)
-		throw new ProtocolError("no_such_run", `Thread ${threadId} has not run on this server of late.`);
+	if (tree === undefined) throw new ProtocolError("no_such_run", "No active run is bound to this thread.");
 	return { tree: tree.describe() };
 }
 
@@ -213,10 +214,12 @@ function findThread({ studio, threadId }: Sender): Promise<FoundThread> {
 
 /** The assistant that a thread was run with. */
 async function assistantOf(sender: Sender): Promise<string> {
-	const { assistant_id, graph_id } = (await sender.studio.describe(await findThread(sender)).record()).metadata;
+	const { studio, threadId } = sender;
+	const thread = await studio.threads.find(threadId);
+	const { assistant_id, graph_id } = thread ? (await studio.describe(thread).record()).metadata : {};
 	const assistant = assistant_id ?? graph_id;
 	if (typeof assistant === "string") return assistant;
-	throw new ProtocolError("no_such_run", "The thread has not been run yet: call run.start first.");
+	throw new ProtocolError("no_such_run", "Thread has no active assistant; call run.start first.");
 }
 
 /** A namespace as checkpoints have it. */

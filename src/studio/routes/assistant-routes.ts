@@ -69,7 +69,7 @@ async function showVersions(call: Call): Promise<Response> {
 	const fields = await call.fields();
 	const versions = await call.studio.assistants.versions(call.param("assistant_id"), fields.filter("metadata"));
 	const list = call.newList();
-	for (const version of paginate(versions, fields).page) list.push(version);
+	for (const { updated_at: _, ...version } of paginate(versions, fields).page) list.push(version);
 	return list.respond();
 }
 

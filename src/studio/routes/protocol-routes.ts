@@ -8,8 +8,8 @@ import { readFilter } from "../protocol/filter.ts";
 import { recallInterrupts } from "../protocol/interrupts.ts";
 import { ProtocolError, toProtocolError } from "../protocol/protocol-error.ts";
 
-/** Errors that clients see by the status of the answer, as with all other routes: not allowed, too much, out of order. */
-const KEEPS_STATUS = [403, 413, 429];
+/** Errors that clients see by the status of the answer, as with all other routes: not allowed, not there, too much. */
+const KEEPS_STATUS = [403, 404, 413, 429];
 
 /** Where a WebSocket is. Whoever comes without one, or by a host that takes none, learns what is missing. */
 export const SOCKET_ROUTE: Route<Call> = {
@@ -39,7 +39,8 @@ async function handleCommand(call: Call): Promise<Response> {
 	} catch (error) {
 		const isRefusal = error instanceof HttpError && error.status < 500 && !KEEPS_STATUS.includes(error.status);
 		if (!isRefusal && !(error instanceof ProtocolError)) throw error;
-		return json(refusal(id, toProtocolError(error)));
+		const response = json(refusal(id, toProtocolError(error)));
+		return id === null ? new Response(response.body, { status: 400, headers: response.headers }) : response;
 	}
 }
 

@@ -82,32 +82,30 @@ describe("The thread protocol", () => {
 		for (let part = 0; part < 1100; part++) empty.sendFrame(part === 0 ? 1 : 0, "");
 		expect(await empty.closeCode()).toBe(1009);
 
-		const wrong = [
-			{ json: {}, error: "invalid_argument" },
-			{ json: { id: -1, method: "run.start" }, error: "invalid_argument" },
-			{ json: { id: "1", method: "run.start" }, error: "invalid_argument" },
-			{ json: { id: 1, method: "run.start", params: [] }, error: "invalid_argument" },
-			{ json: command("run.start"), error: "invalid_argument" },
-			{ json: command("run.start", { ...start, assistant_id: "nobody" }), error: "invalid_argument" },
-			{ json: command("run.start", { ...start, multitask_strategy: "guess" }), error: "invalid_argument" },
-			{ json: command("input.respond"), error: "invalid_argument" },
-			{ json: command("input.respond", { responses: [] }), error: "invalid_argument" },
-			{ json: command("input.respond", { interrupt_id: "i", response: 1 }), error: "no_such_interrupt" },
-			{ json: command("state.get"), error: "invalid_argument" },
-			{ json: command("state.get", { namespace: ["", "studio"] }), error: "no_such_namespace" },
-			{ json: command("state.fork", { checkpoint_id: "x" }), error: "invalid_argument" },
-			{ json: command("agent.getTree"), error: "no_such_run" },
-			{ json: command("__proto__"), error: "unknown_command" },
-			{ json: command("subscription.reconnect"), error: "unknown_command" },
+		const wrong: [status: number, error: string, json: object][] = [
+			[400, "invalid_argument", {}],
+			[400, "invalid_argument", { id: -1, method: "run.start" }],
+			[400, "invalid_argument", { id: "1", method: "run.start" }],
+			[400, "invalid_argument", { id: 1, method: "run.start", params: [] }],
+			[200, "invalid_argument", command("run.start")],
+			[404, "invalid_argument", command("run.start", { ...start, assistant_id: "nobody" })],
+			[200, "invalid_argument", command("run.start", { ...start, multitask_strategy: "guess" })],
+			[200, "invalid_argument", command("input.respond")],
+			[200, "invalid_argument", command("input.respond", { responses: [] })],
+			[200, "no_such_run", command("input.respond", { interrupt_id: "i", response: 1 })],
+			[404, "invalid_argument", command("state.get")],
+			[200, "no_such_namespace", command("state.get", { namespace: ["", "studio"] })],
+			[404, "invalid_argument", command("state.fork", { checkpoint_id: "x" })],
+			[200, "no_such_run", command("agent.getTree")],
+			[200, "unknown_command", command("__proto__")],
+			[200, "unknown_command", command("subscription.reconnect")],
 		];
 		const fine = await RawSocket.mustOpen(path);
-		for (const { json, error } of wrong) {
+		for (const [status, code, json] of wrong) {
 			const response = await fetch("/threads/t/commands", { json });
-			expect([response.status, await response.json()], JSON.stringify(json)).toMatchObject([
-				200,
-				{ type: "error", error },
-			]);
-			expect(await fine.ask(json as never), JSON.stringify(json)).toMatchObject({ type: "error", error });
+			expect(response.status, JSON.stringify(json)).toBe(status);
+			if (status !== 404) expect(await response.json()).toMatchObject({ type: "error", error: code });
+			expect(await fine.ask(json as never)).toMatchObject({ type: "error", error: code });
 		}
 		for (const text of ["", "no JSON", '"text"', "[".repeat(400)])
 			expect(await fine.ask(text as never), text).toMatchObject({ type: "error", id: null, error: "invalid_argument" });
