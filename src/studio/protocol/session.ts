@@ -11,6 +11,12 @@ import { type EventFilter, matches, type ThreadFeed } from "./thread-feed.ts";
 /** How many subscriptions a connection may have. Clients have one for each part of a page that shows something else. */
 const MOST_SUBSCRIPTIONS = 1000;
 
+/**
+ * How long a subscription waits for others, in milliseconds. A client that asks for several at once pauses all of them at the
+ * end of a run: so they get what has happened in one go, in which that is the last.
+ */
+const GATHER_MS = 10;
+
 /** A WebSocket, as the server sees it. */
 export interface ProtocolSocket {
 	/** Resolves when there is room for more. */
@@ -26,6 +32,10 @@ export class ProtocolSession {
 	readonly #socket: ProtocolSocket;
 	readonly #feed: ThreadFeed;
 	readonly #subscriptions = new Map<string, EventFilter>();
+	/** Those that have not got what has happened so far. */
+	readonly #fresh = new Map<string, EventFilter>();
+	/** Resolves when the client has taken what it was sent last of what had happened. */
+	#replayed: Promise<unknown> = Promise.resolve();
 	readonly #gone = new AbortController();
 	/** The newest event that all subscriptions have got, if they wanted it. */
 	#seq: number;
@@ -42,6 +52,8 @@ export class ProtocolSession {
 	/** Answers a command. The next one must wait until this resolves. */
 	async receive(text: string): Promise<void> {
 		let id: number | null = null;
+		// Who does not read what it asked for can't ask for more.
+		await this.#replayed;
 		try {
 			const command = readCommand(parseJson(text));
 			id = command.id;
@@ -58,25 +70,33 @@ export class ProtocolSession {
 		this.#gone.abort();
 	}
 
-	/** The answer, then what has happened so far, and from then on what happens: a client must know of its subscription. */
+	/** The answer comes before all events: a client must know of its subscription. */
 	async #subscribe({ id, params }: Command): Promise<void> {
-		if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS)
+		if (this.#subscriptions.size + this.#fresh.size >= MOST_SUBSCRIPTIONS)
 			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
 		const filter = readFilter(params);
 		const { studio, threadId } = this.#sender;
 		await recallInterrupts(studio, threadId, this.#feed);
 		const subscriptionId = uuid7();
-		const replayed = this.#feed.replay(filter, this.#seq);
-		this.#subscriptions.set(subscriptionId, filter);
-		const result = { subscription_id: subscriptionId, replayed_events: replayed.length };
-		// All in one go, so that no later event comes between.
-		const sent = [this.#send(this.#success(id, result)), ...replayed.map(({ data }) => this.#socket.send(data))];
-		await Promise.all(sent);
+		const { firstSeq } = this.#feed;
+		const replayed = this.#feed.replay([filter], firstSeq, this.#seq).length;
+		// Another run may begin in between.
+		if (this.#fresh.size === 0) setTimeout(() => this.#replay(firstSeq), GATHER_MS);
+		this.#fresh.set(subscriptionId, filter);
+		await this.#send(this.#success(id, { subscription_id: subscriptionId, replayed_events: replayed }));
+	}
+
+	/** Sends what has happened so far to those who wait for it. From then on they get what happens. */
+	#replay(fromSeq: number): void {
+		const events = this.#feed.replay([...this.#fresh.values()], fromSeq, this.#seq);
+		this.#replayed = Promise.all(events.map(({ data }) => this.#socket.send(data)));
+		for (const [id, filter] of this.#fresh) this.#subscriptions.set(id, filter);
+		this.#fresh.clear();
 	}
 
 	async #unsubscribe({ id, params }: Command): Promise<void> {
 		const subscriptionId = params.mustText("subscription_id");
-		if (!this.#subscriptions.delete(subscriptionId))
+		if (!this.#subscriptions.delete(subscriptionId) && !this.#fresh.delete(subscriptionId))
 			throw new ProtocolError("no_such_subscription", `Unknown subscription: ${subscriptionId}`);
 		await this.#send(this.#success(id, {}));
 	}

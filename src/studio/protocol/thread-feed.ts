@@ -55,6 +55,11 @@ export class ThreadFeed {
 		return this.#log.nextId - 1;
 	}
 
+	/** The number of the first event of the newest run. */
+	get firstSeq(): number {
+		return this.#firstSeq;
+	}
+
 	/** Whether somebody waits for events. */
 	get isRead(): boolean {
 		return this.#log.isRead;
@@ -78,9 +83,10 @@ export class ThreadFeed {
 		return this.#log.read(this.lastSeq, { signal });
 	}
 
-	/** The events of the newest run up to the one with this number. */
-	replay(filter: EventFilter, throughSeq: number): LoggedEvent[] {
-		return this.#log.held(this.#firstSeq - 1, throughSeq).filter((event) => matches(event, filter));
+	/** The events from one number up to another that one of the filters wants. */
+	replay(filters: EventFilter[], fromSeq: number, throughSeq: number): LoggedEvent[] {
+		const held = this.#log.held(fromSeq - 1, throughSeq);
+		return held.filter((event) => filters.some((filter) => matches(event, filter)));
 	}
 
 	/** Whether nothing is known of the thread: the server may have been started after its last run. */

@@ -110,6 +110,23 @@ describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ bac
 		await thread.close();
 	});
 
+	it("sees runs that were started by the runs API while it looks", async () => {
+		const { url, client } = await startServer(backend);
+		const { thread_id } = await client.threads.create();
+		const thread = open(url, "work", transport, thread_id);
+		const updates = await thread.subscribe({ channels: ["updates", "lifecycle"] });
+		const { run_id } = await client.runs.create(thread_id, "work", { input: { name: "one" } });
+		const seen: unknown[] = [];
+		for await (const { event_id, method, params } of updates) {
+			seen.push(method === "lifecycle" ? [(params.data as { event: string }).event, event_id?.split(":")[1]] : method);
+			if (method === "lifecycle" && seen.length > 1) break;
+		}
+		expect(seen).toEqual([["running", run_id], "updates", "updates", "updates", ["completed", run_id]]);
+		const joined = await collect(client.runs.joinStream(thread_id, run_id));
+		expect(joined.map(({ event }) => event)).toEqual(["metadata", "values", "values", "values", "values"]);
+		await thread.close();
+	});
+
 	it("learns of failures", async () => {
 		const { url } = await startServer(backend);
 		const thread = open(url, "work", transport);
