@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { v7 as uuid7 } from "@langchain/core/utils/uuid";
 import { parseJson } from "../http/body.ts";
 import type { Json } from "../http/fields.ts";
@@ -34,6 +35,8 @@ export class ProtocolSession {
 	readonly #subscriptions = new Map<string, EventFilter>();
 	/** Those that have not got what has happened so far. */
 	readonly #fresh = new Map<string, EventFilter>();
+	/** Resolves when none of them is left. */
+	#gathered: Promise<void> = Promise.resolve();
 	/** Resolves when the client has taken what it was sent last of what had happened. */
 	#replayed: Promise<unknown> = Promise.resolve();
 	readonly #gone = new AbortController();
@@ -81,7 +84,7 @@ export class ProtocolSession {
 		const { firstSeq } = this.#feed;
 		const replayed = this.#feed.replay([filter], firstSeq, this.#seq).length;
 		// Another run may begin in between.
-		if (this.#fresh.size === 0) setTimeout(() => this.#replay(firstSeq), GATHER_MS);
+		if (this.#fresh.size === 0) this.#gathered = setTimeout(GATHER_MS).then(() => this.#replay(firstSeq));
 		this.#fresh.set(subscriptionId, filter);
 		await this.#send(this.#success(id, { subscription_id: subscriptionId, replayed_events: replayed }));
 	}
@@ -105,6 +108,8 @@ export class ProtocolSession {
 	async #sendEvents(): Promise<void> {
 		try {
 			for await (const event of this.#feed.follow(this.#gone.signal)) {
+				// No event overtakes those that came before it.
+				while (this.#fresh.size > 0) await this.#gathered;
 				const isWanted = [...this.#subscriptions.values()].some((filter) => matches(event, filter));
 				this.#seq = event.id;
 				if (isWanted) await this.#socket.send(event.data);
