@@ -127,6 +127,38 @@ describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ bac
 		await thread.close();
 	});
 
+	it("stops runs, and lets a new one interrupt another", async () => {
+		const { url, client } = await startServer(backend);
+		const thread = open(url, "work", transport);
+		const ends: (string | undefined)[][] = [];
+		thread.onEvent(({ method, event_id, params }) => {
+			const { event } = params.data as { event?: string };
+			if (method === "lifecycle" && params.namespace.length === 0) ends.push([event, event_id?.split(":")[1]]);
+		});
+		const stuck = { input: { name: "one", until: "/never" } };
+		const { run_id: one } = await thread.run.start(stuck);
+		await vi.waitFor(() => expect(ends).toEqual([["running", one]]));
+		const interrupting = { ...stuck, multitaskStrategy: "interrupt" } as Parameters<typeof thread.run.start>[0];
+		const { run_id: two } = await thread.run.start(interrupting);
+		await vi.waitFor(() =>
+			expect(ends.slice(1)).toEqual([
+				["interrupted", one],
+				["running", two],
+			]),
+		);
+		await client.runs.cancel(thread.threadId, two!, true);
+		await vi.waitFor(() => expect(ends.slice(3)).toEqual([["interrupted", two]]));
+		expect((await client.threads.get(thread.threadId)).status).not.toBe("busy");
+		const { run_id: three } = await thread.run.start({ input: { name: "three", until: "" } });
+		await vi.waitFor(() =>
+			expect(ends.slice(4)).toEqual([
+				["running", three],
+				["completed", three],
+			]),
+		);
+		await thread.close();
+	});
+
 	it("learns of failures", async () => {
 		const { url } = await startServer(backend);
 		const thread = open(url, "work", transport);
