@@ -25,8 +25,8 @@ const shared = {
 	hookTimeout: 120_000,
 };
 
-/** What depends on the LangGraph that calls the savers, and so runs on both. */
-const ON_BOTH_CORES = ["graphs/*", "saver/drop-in", "saver/guard"];
+/** What depends on the LangGraph that calls the savers, or streams events, and so runs on both. */
+const ON_BOTH_CORES = ["graphs/*", "saver/drop-in", "saver/guard", "studio/protocol/client", "studio/protocol/options"];
 
 export default defineConfig({
 	test: {

@@ -77,6 +77,13 @@ describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ bac
 		await vi.waitFor(async () =>
 			expect(await branch.state.get({ namespace: [], keys: ["log"] })).toMatchObject({ values: { log } }),
 		);
+		// And back to the other branch.
+		const [newest] = checkpoints;
+		const further = open(url, "work", transport, thread.threadId);
+		await further.run.start({ input: { name: "three" }, forkFrom: newest!.id });
+		const all = ["one started", "one worked", "one done", "three started", "three worked", "three done"];
+		expect(await further.output).toMatchObject({ log: all });
+		await further.close();
 		await expect(branch.state.fork({ checkpoint_id: "nothing" })).rejects.toMatchObject({ code: "no_such_checkpoint" });
 		await Promise.all([thread.close(), branch.close()]);
 	});
