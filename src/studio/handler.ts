@@ -50,6 +50,7 @@ const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
 	READ_ONLY: 403,
 	BUSY: 503,
 	UNREACHABLE: 503,
+	CLOSED: 503,
 };
 
 /**

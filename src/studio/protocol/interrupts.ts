@@ -1,7 +1,8 @@
 import type { Interrupt } from "@langchain/langgraph";
+import type { LoggedEvent } from "../runs/event-log.ts";
 import type { Studio } from "../studio.ts";
 import type { FoundThread } from "../threads/threads.ts";
-import type { ThreadFeed } from "./thread-feed.ts";
+import { type EventFilter, matches, type ThreadFeed } from "./thread-feed.ts";
 
 /** What a thread waits for a person to answer. */
 export async function pendingInterrupts(studio: Studio, thread: FoundThread): Promise<Interrupt[]> {
@@ -9,12 +10,16 @@ export async function pendingInterrupts(studio: Studio, thread: FoundThread): Pr
 	return Object.values(interrupts as Record<string, Interrupt[]>).flat();
 }
 
-/** Tells a feed what its thread waits for, if that was before the feed was made: clients answer only what they were asked here. */
-export async function recallInterrupts(studio: Studio, threadId: string, feed: ThreadFeed): Promise<void> {
-	if (!feed.isEmpty || studio.runs.isBusy(threadId)) return;
-	const thread = await studio.threads.find(threadId);
-	if (thread === undefined) return;
-	const interrupts = await pendingInterrupts(studio, thread);
+/** What a thread waits for, if the feed does not tell: clients answer only what they were asked there. */
+export async function recallInterrupts(
+	studio: Studio,
+	threadId: string,
+	feed: ThreadFeed,
+	filter: EventFilter,
+): Promise<LoggedEvent[]> {
+	const thread = feed.isEmpty && !studio.runs.isBusy(threadId) ? await studio.threads.find(threadId) : undefined;
+	const interrupts = thread === undefined ? [] : await pendingInterrupts(studio, thread);
+	if (thread === undefined || interrupts.length === 0 || !feed.isEmpty) return [];
 	const { graph_id } = (await studio.describe(thread).record()).metadata;
-	if (interrupts.length > 0 && feed.isEmpty) feed.recall(String(graph_id), interrupts);
+	return feed.recall(String(graph_id), interrupts).filter((event) => matches(event, filter));
 }

@@ -79,7 +79,7 @@ export class ProtocolSession {
 			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
 		const filter = readFilter(params);
 		const { studio, threadId } = this.#sender;
-		await recallInterrupts(studio, threadId, this.#feed);
+		const recalled = await recallInterrupts(studio, threadId, this.#feed, filter);
 		const subscriptionId = uuid7();
 		const { firstSeq } = this.#feed;
 		const replayed = this.#feed.replay([filter], firstSeq, this.#seq).length;
@@ -87,6 +87,7 @@ export class ProtocolSession {
 		if (this.#fresh.size === 0) this.#gathered = setTimeout(GATHER_MS).then(() => this.#replay(firstSeq));
 		this.#fresh.set(subscriptionId, filter);
 		await this.#send(this.#success(id, { subscription_id: subscriptionId, replayed_events: replayed }));
+		for (const { data } of recalled) await this.#socket.send(data);
 	}
 
 	/** Sends what has happened so far to those who wait for it. From then on they get what happens. */

@@ -1,5 +1,7 @@
+import type { Interrupt } from "@langchain/langgraph";
 import { type MatchableEvent, matchesSubscription } from "@langchain/langgraph/stream";
 import { isRecord, type Json } from "../http/fields.ts";
+import { toJson } from "../http/json.ts";
 import { EventLog, type LoggedEvent } from "../runs/event-log.ts";
 import type { RunEnd } from "../threads/records.ts";
 import { NamespaceTree } from "./namespace-tree.ts";
@@ -105,11 +107,16 @@ export class ThreadFeed {
 		this.#pushRoot("running");
 	}
 
-	/** A thread waits for a person since a run of which nothing else is known. */
-	recall(graphName: string, interrupts: unknown[]): void {
-		this.#graphName = graphName;
-		this.ask([], interrupts);
-		this.#pushRoot("interrupted");
+	/**
+	 * What a thread waits for since a run of which nothing else is known, for one reader. Its numbers are no new ones, and its
+	 * ids are the same each time: who has these events knows it.
+	 */
+	recall(graphName: string, interrupts: readonly Interrupt[]): LoggedEvent[] {
+		const asked = interrupts.map(({ id, value }) =>
+			this.#recalled(`asked:${id}`, "input.requested", { interrupt_id: id, payload: value }),
+		);
+		const ids = interrupts.map(({ id }) => id).join();
+		return [...asked, this.#recalled(`asked:${ids}:end`, "lifecycle", { event: "interrupted", graph_name: graphName })];
 	}
 
 	push(method: Method, namespace: string[], data: unknown, node?: string): void {
@@ -152,6 +159,13 @@ export class ThreadFeed {
 	/** No more events will come: whoever reads is done. */
 	close(): void {
 		this.#log.end();
+	}
+
+	#recalled(event_id: string, method: Method, data: Json): LoggedEvent {
+		const seq = this.lastSeq;
+		const params = { namespace: [], timestamp: Date.now(), data };
+		const about = { method, params: { namespace: [], data: {} } } as MatchableEvent;
+		return { id: seq, event: method, data: toJson({ type: "event", event_id, seq, method, params }), about };
 	}
 
 	#pushRoot(event: string, error?: string): void {

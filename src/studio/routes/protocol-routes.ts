@@ -53,7 +53,7 @@ async function streamEvents(call: Call): Promise<Response> {
 	const feed = studio.feeds.hold(threadId);
 	const events = (async function* () {
 		try {
-			if (since === undefined) await recallInterrupts(studio, threadId, feed);
+			if (since === undefined) yield* await recallInterrupts(studio, threadId, feed, filter);
 			yield* feed.read(filter, since, gone.signal);
 		} finally {
 			studio.feeds.release(threadId);
