@@ -1,5 +1,6 @@
 import { Fields, isRecord, type Json, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import type { Run } from "../runs/run.ts";
 import { readRunRequest } from "../runs/run-request.ts";
 import type { Access } from "../security/access.ts";
 import type { Studio } from "../studio.ts";
@@ -7,6 +8,7 @@ import { isReserved } from "../threads/records.ts";
 import type { FoundThread } from "../threads/threads.ts";
 import { pendingInterrupts } from "./interrupts.ts";
 import { ProtocolError } from "./protocol-error.ts";
+import type { ThreadFeed } from "./thread-feed.ts";
 
 /** Who sends a command, and for which thread. The thread is one that the sender may access. */
 export interface Sender {
@@ -73,35 +75,43 @@ async function startRun(sender: Sender, params: Fields): Promise<Json> {
 	const input = params.get("input");
 	const { checkpoint_id } = (params.record("config")?.configurable as Json) ?? {};
 	const from = typeof checkpoint_id === "string" ? checkpoint_id : undefined;
-	const isAnswer = input !== undefined && from === undefined && (await isAsking(sender));
-	return launch(sender, params, {
+	const isAnswer = input !== undefined && from === undefined && (await findAsked(sender)).length > 0;
+	const run = await launch(sender, params, {
 		assistant_id,
 		...(isAnswer ? { command: { resume: input } } : { input }),
 		...(from !== undefined && { checkpoint_id: from }),
 	});
+	return { run_id: run.id };
 }
 
-/** Whether a thread waits for a person. While it runs, it may still look like it. */
-async function isAsking({ studio, threadId }: Sender): Promise<boolean> {
-	const thread = studio.runs.isBusy(threadId) ? undefined : await studio.threads.find(threadId);
-	return thread !== undefined && (await pendingInterrupts(studio, thread)).length > 0;
+/**
+ * The ids of what a thread waits for a person to answer. While a run is under way, that is what this run has asked so far:
+ * it may not be stored yet, and what is stored may be what the run answers.
+ */
+async function findAsked({ studio, threadId }: Sender): Promise<readonly unknown[]> {
+	if (studio.runs.isBusy(threadId)) return studio.feeds.get(threadId)?.asked ?? [];
+	const thread = await studio.threads.find(threadId);
+	return thread === undefined ? [] : (await pendingInterrupts(studio, thread)).map(({ id }) => id);
 }
 
 async function respond(sender: Sender, params: Fields): Promise<Json> {
-	const { studio, threadId } = sender;
 	const responses = (params.list("responses") ?? [readEntry(params)]).map(readResponse);
 	if (responses.length === 0)
 		throw new ProtocolError("invalid_argument", "input.respond requires at least one response.");
 	const assistant_id = await assistantOf(sender);
-	const pending = await pendingInterrupts(studio, await findThread(sender));
+	const asked = await findAsked(sender);
+	const { answers } = sender.studio.feeds.get(sender.threadId) as ThreadFeed;
 	for (const [id] of responses)
-		if (!pending.some((interrupt) => interrupt.id === id))
-			throw new ProtocolError("no_such_interrupt", `Thread ${threadId} does not wait for an answer to ${id}.`);
-	const { update, goto } = { update: params.get("update"), goto: params.get("goto") };
-	await launch(sender, params, {
-		assistant_id,
-		command: { resume: Object.fromEntries(responses), update, goto },
-	});
+		if (!asked.includes(id) || answers.get(id)?.isInFlight)
+			throw new ProtocolError("no_such_interrupt", `Thread ${sender.threadId} does not wait for an answer to ${id}.`);
+	const command = { resume: Object.fromEntries(responses), update: params.get("update"), goto: params.get("goto") };
+	for (const [id] of responses) answers.set(id, { isInFlight: true });
+	let run: Run | undefined;
+	try {
+		run = await launch(sender, params, { assistant_id, command });
+	} finally {
+		for (const [id] of responses) answers.set(id, run ?? { isInFlight: false });
+	}
 	return {};
 }
 
@@ -140,8 +150,8 @@ async function fork(sender: Sender, params: Fields): Promise<Json> {
 	if (!(await hasCheckpoint(await findThread(sender), checkpoint_id)))
 		throw new ProtocolError("no_such_checkpoint", `Thread ${threadId} has no checkpoint ${checkpoint_id}.`);
 	const assistant_id = await assistantOf(sender);
-	const started = await launch(sender, params, { assistant_id, input: params.get("input"), checkpoint_id });
-	return { ...started, thread_id: threadId };
+	const run = await launch(sender, params, { assistant_id, input: params.get("input"), checkpoint_id });
+	return { run_id: run.id, thread_id: threadId };
 }
 
 async function hasCheckpoint({ saver, threadId }: FoundThread, checkpoint_id: string): Promise<boolean> {
@@ -151,7 +161,7 @@ async function hasCheckpoint({ saver, threadId }: FoundThread, checkpoint_id: st
 }
 
 /** Starts a run, as the other routes do, which waits for its turn unless the client wants it otherwise. */
-async function launch({ studio, access, headers, threadId }: Sender, params: Fields, what: Json): Promise<Json> {
+async function launch({ studio, access, headers, threadId }: Sender, params: Fields, what: Json): Promise<Run> {
 	const given = ["config", "metadata", "context", "interrupt_before", "interrupt_after", "durability", "strict_resume"];
 	const body = {
 		...Object.fromEntries(given.map((name) => [name, params.get(name)])),
@@ -159,8 +169,7 @@ async function launch({ studio, access, headers, threadId }: Sender, params: Fie
 		multitask_strategy: params.get("multitask_strategy") ?? params.get("multitaskStrategy") ?? "enqueue",
 		if_not_exists: "create",
 	};
-	const run = await studio.runs.create(access, threadId, readRunRequest(body, headers), "feed");
-	return { run_id: run.id };
+	return studio.runs.create(access, threadId, readRunRequest(body, headers), "feed");
 }
 
 async function getState(sender: Sender, params: Fields): Promise<Json> {

@@ -42,6 +42,8 @@ export interface Contribution {
  */
 export class ThreadFeed {
 	readonly #log = new EventLog("all", undefined, Date.now() * 1000);
+	/** The runs that take the answers to what was asked. While one is under way, its answers are not given again. */
+	readonly answers = new Map<string, { readonly isInFlight: boolean }>();
 	/** What the newest run consists of. */
 	#tree: NamespaceTree | undefined;
 	#graphName = "";
@@ -65,6 +67,11 @@ export class ThreadFeed {
 	/** Whether somebody waits for events. */
 	get isRead(): boolean {
 		return this.#log.isRead;
+	}
+
+	/** The ids of what the newest run has asked for. */
+	get asked(): readonly string[] {
+		return [...this.#interruptIds];
 	}
 
 	get tree(): NamespaceTree | undefined {
@@ -103,6 +110,7 @@ export class ThreadFeed {
 		this.#tree = new NamespaceTree(graphName);
 		this.#firstSeq = this.#log.nextId;
 		this.#interruptIds = new Set();
+		for (const [id, run] of this.answers) if (!run.isInFlight) this.answers.delete(id);
 		this.#characters = 0;
 		this.#pushRoot("running");
 	}
@@ -139,6 +147,8 @@ export class ThreadFeed {
 		for (const interrupt of Array.isArray(interrupts) ? interrupts : []) {
 			if (!isRecord(interrupt) || typeof interrupt.id !== "string" || this.#interruptIds.has(interrupt.id)) continue;
 			this.#interruptIds.add(interrupt.id);
+			// The same task may ask again.
+			this.answers.delete(interrupt.id);
 			this.push("input.requested", namespace, { interrupt_id: interrupt.id, payload: interrupt.value });
 		}
 	}

@@ -58,6 +58,26 @@ describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ bac
 		await thread.close();
 	});
 
+	it("answers at once, and only once", async () => {
+		const { url, client } = await startServer(backend);
+		const thread = open(url, "review", transport);
+		const asked = new Promise<string>((resolve) => {
+			thread.onEvent(({ method, params }) => {
+				if (method === "input.requested") resolve((params.data as { interrupt_id: string }).interrupt_id);
+			});
+		});
+		await thread.run.start({ input: { topic: "t" } });
+		const answer = { namespace: [], interrupt_id: await asked, response: "yes" };
+		// The run that asked may still be about to end.
+		const answers = await Promise.allSettled([thread.input.respond(answer), thread.input.respond(answer)]);
+		expect(answers.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+		const values = { topic: "t", verdict: "yes", draft: "On t. (yes)" };
+		await vi.waitFor(async () => expect(await thread.state.get({ namespace: [] })).toMatchObject({ values }));
+		await vi.waitFor(async () => expect((await client.threads.get(thread.threadId)).status).not.toBe("busy"));
+		await expect(thread.input.respond(answer)).rejects.toMatchObject({ code: "no_such_interrupt" });
+		await thread.close();
+	});
+
 	it("lists checkpoints, reads states and forks", async () => {
 		const { url } = await startServer(backend);
 		const thread = open(url, "work", transport);
