@@ -1,0 +1,88 @@
+import { memory, sqlite } from "../support/backends.ts";
+import { makeGate } from "../support/gate.ts";
+import { startServer, type TestServer } from "../support/server.ts";
+
+interface Event {
+	readonly seq: number;
+	readonly event_id: string;
+	readonly method: string;
+	readonly params: { readonly namespace: string[]; readonly data: { readonly event?: string } };
+}
+
+const start = (server: TestServer, assistant_id: string, input: object) =>
+	server.fetch("/threads/t/commands", { json: { id: 1, method: "run.start", params: { assistant_id, input } } });
+
+/** The events of the thread until one of the root's has this name, or those that are there. */
+async function read(server: TestServer, filter: object, last?: string): Promise<Event[]> {
+	const json = { channels: ["values", "lifecycle", "input"], ...filter };
+	const stop = new AbortController();
+	const response = await server.fetch("/threads/t/stream/events", { json, signal: stop.signal });
+	const timer = setTimeout(() => stop.abort(), last === undefined ? 300 : 20_000);
+	const events: Event[] = [];
+	let text = "";
+	try {
+		for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+			const parts = (text + new TextDecoder().decode(chunk)).split("\n\n");
+			text = parts.pop() as string;
+			for (const part of parts) events.push(JSON.parse(part.slice(part.indexOf("data: ") + 6)));
+			if (events.some(({ params }) => params.namespace.length === 0 && params.data.event === last)) break;
+		}
+	} catch (error) {
+		if (!stop.signal.aborted) throw error;
+	}
+	clearTimeout(timer);
+	stop.abort();
+	return events;
+}
+
+describe("The events of a thread", () => {
+	it("have numbers that grow, also across restarts", async () => {
+		const server = await startServer(sqlite);
+		await start(server, "work", { name: "one" });
+		const before = await read(server, {}, "completed");
+		const after = await server.restart();
+		await start(after, "work", { name: "two" });
+		const since = before.at(-1)!.seq;
+		const events = await read(after, { since }, "completed");
+		expect(events.filter(({ method }) => method === "values")).toHaveLength(4);
+		expect(events[0]!.seq).toBeGreaterThan(since);
+	});
+
+	it("are those of the newest run, or all since a number", async () => {
+		const server = await startServer(memory);
+		await start(server, "work", { name: "one" });
+		const first = await read(server, {}, "completed");
+		await start(server, "work", { name: "two" });
+		const second = await read(server, { since: first.at(-1)!.seq }, "completed");
+		expect(await read(server, {}, "completed")).toEqual(second);
+		expect(await read(server, { since: first[0]!.seq })).toEqual([...first.slice(1), ...second]);
+	});
+
+	it("are forgotten when there is no room for them, but not before those who read them have", async () => {
+		const server = await startServer(memory, { limits: { endedRunBytes: 1 } });
+		const gate = makeGate();
+		await start(server, "work", { name: "one", until: gate.path });
+		const reading = read(server, {}, "completed");
+		await vi.waitFor(async () => expect((await read(server, {}, "running")).length).toBeGreaterThan(0));
+		gate.open();
+		const events = await reading;
+		expect(events.filter(({ method }) => method === "values")).toHaveLength(4);
+		expect(await read(server, {})).toEqual([]);
+		expect(await read(server, { since: events[0]!.seq })).toEqual([]);
+		await start(server, "work", { name: "two", until: "" });
+		expect((await server.client.threads.get("t")).thread_id).toBe("t");
+	});
+
+	it("begin with what the thread waits for, under the same ids each time", async () => {
+		const server = await startServer(sqlite);
+		await start(server, "review", { topic: "t" });
+		const asked = await read(server, {}, "interrupted");
+		expect(asked.map(({ method }) => method)).toContain("input.requested");
+		const after = await server.restart();
+		const recalled = await read(after, {}, "interrupted");
+		expect(recalled.map(({ method }) => method)).toEqual(["input.requested", "lifecycle"]);
+		const again = await read(after, {}, "interrupted");
+		expect(again.map(({ event_id }) => event_id)).toEqual(recalled.map(({ event_id }) => event_id));
+		expect(await read(after, { since: asked.at(-1)!.seq })).toEqual([]);
+	});
+});
