@@ -63,6 +63,21 @@ describe("A clean-up beside other work", () => {
 		});
 	});
 
+	it("keeps what a value is built on that is added while it looks, and whose parent is removed then", async () => {
+		const storage = new WatchedStorage();
+		const [saver, other] = [new DeltaSaver(storage), new DeltaSaver(storage)];
+		const first = await put(saver, 0, undefined, large);
+		const longer = [...large, "one more"];
+		storage.afterFamily = async () => {
+			await put(other, 1, first, longer);
+			await other.prune(["thread"]);
+		};
+		await saver.prune(["thread"]);
+		const reader = new DeltaSaver(storage);
+		expect((await reader.getTuple(config("thread")))?.checkpoint.channel_values).toEqual({ list: longer });
+		expect((await reader.stats()).blobs).toEqual({ whole: 1, patched: 1 });
+	});
+
 	it("keeps a value that a newer checkpoint takes over while it looks, and whose old one is removed then", async () => {
 		const storage = new WatchedStorage();
 		const [saver, other] = [new DeltaSaver(storage), new DeltaSaver(storage)];

@@ -21,15 +21,14 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
  * The blobs of a family that none of its threads can reach, and none ever will.
  *
  * Safe beside writers in any process. Blobs are listed before they are marked, so one that is added meanwhile is not
- * touched. And no put can begin to refer to a blob that is no longer marked: it takes over only what some row of its
- * thread refers to, and is refused if rows of the thread were deleted since it looked. But a reference may move on while
- * threads are marked, into a newer row or a copy, and the row that had it be deleted: so threads are marked until none
- * has come or lost a row since.
+ * touched; it is in the last listing, which tells what it is built on. And no put can begin to refer to a blob that is no
+ * longer marked: it takes over only what some row of its thread refers to, and is refused if rows of the thread were deleted
+ * since it looked. But a reference may move on while threads are marked, into a newer row or a copy, and the row that had it
+ * be deleted: so threads are marked until none has come or lost a row since.
  */
 export async function unreachedBlobs(engine: Engine, family: number): Promise<ListedBlob[]> {
-	const first = await engine.storage.readFamily(family);
-	const stored = first.blobs;
-	let { threads } = first;
+	let { blobs, threads } = await engine.storage.readFamily(family);
+	const stored = blobs;
 	if (stored.length === 0) return [];
 	const reached = new Set<number>();
 	/** Threads by their stamp before they were marked. */
@@ -42,9 +41,9 @@ export async function unreachedBlobs(engine: Engine, family: number): Promise<Li
 			await markThread(engine, threadId, (id) => reached.add(id));
 			marked.set(threadId, stamp);
 		}
-		if (!isDone) ({ threads } = await engine.storage.readFamily(family));
+		if (!isDone) ({ blobs, threads } = await engine.storage.readFamily(family));
 	}
-	const rows = new Map(stored.map((row) => [row.id, row]));
+	const rows = new Map(blobs.map((row) => [row.id, row]));
 	// A set goes on to what is added to it on the way.
 	for (const id of reached) {
 		const { base, source } = rows.get(id) ?? {};
