@@ -10,7 +10,7 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 
-/** Lists by checkpoint id. They are replaced, not changed: most have one element, and `push` would reserve 16 more. */
+/** Lists by checkpoint id. They are replaced, by `concat`: most have one element, and `push` would reserve 16 more. */
 type Lists<T> = Map<string, readonly T[]>;
 
 /** A checkpoint without labels, as one that was relinked, is found by any. */
@@ -28,14 +28,15 @@ export class Namespace {
 
 	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
 	put(row: CheckpointRow, labels?: Labels): boolean {
-		const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
+		const { threadId, ns, id, parentId, runId, source, step } = row;
+		const blobs = row.blobs.slice();
 		const replaced = this.checkpoints.get(id);
 		const head = holdBytes(row.head);
 		this.checkpoints.set(id, { threadId, ns, id, parentId, runId, source, step, blobs, head, labels });
 		if (replaced === undefined) this.ids.splice(this.#placeOf(id), 0, id);
 		else if (replaced.parentId === parentId) return true;
 		else removeFrom(this.#children, replaced.parentId ?? "", id);
-		if (parentId !== undefined) this.#children.set(parentId, [...(this.#children.get(parentId) ?? []), id]);
+		if (parentId !== undefined) this.#children.set(parentId, (this.#children.get(parentId) ?? []).concat(id));
 		return replaced !== undefined;
 	}
 
@@ -62,11 +63,11 @@ export class Namespace {
 			}
 			added.push(toWriteRow(write, conflict === "add" ? next : 0));
 		}
-		this.writes.set(id, list.length === 0 ? added : [...list, ...added]);
+		this.writes.set(id, list.concat(added));
 	}
 
 	addWrite(write: WriteRow): void {
-		this.writes.set(write.id, [...(this.writes.get(write.id) ?? []), toWriteRow(write, write.generation)]);
+		this.writes.set(write.id, (this.writes.get(write.id) ?? []).concat(toWriteRow(write, write.generation)));
 	}
 
 	findWrite({ id, taskId, idx, generation }: WriteKey): WriteRow | undefined {
@@ -80,7 +81,7 @@ export class Namespace {
 
 	putDeltaBase(base: DeltaBaseRow): void {
 		const others = this.deltaBases.get(base.id)?.filter(({ channel }) => channel !== base.channel) ?? [];
-		this.deltaBases.set(base.id, [...others, { ...base, data: holdBytes(base.data) }]);
+		this.deltaBases.set(base.id, others.concat({ ...base, data: holdBytes(base.data) }));
 	}
 
 	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them, and none smaller than `least`. */
@@ -157,13 +158,20 @@ function removeFrom<T>(lists: Lists<T>, id: string, gone: T | undefined): void {
 	else lists.delete(id);
 }
 
-/** V8 keeps the content of typed arrays up to this length in its heap; asking one for its buffer would move it out. */
-const LONGEST_IN_HEAP = 64;
+/** Small bytes stand in shared memory of this size: an `ArrayBuffer` for each would be larger than most of them. */
+const SHARED_BYTES = 8192;
+const LARGEST_SHARED = 1024;
+let shared = new Uint8Array(0);
 
 /** Bytes to hold: a copy if they are a small part of a buffer, all of which they would keep in memory. */
 export function holdBytes(bytes: Uint8Array): Uint8Array {
-	const isMostOfBuffer = bytes.length > LONGEST_IN_HEAP && bytes.length * 2 > bytes.buffer.byteLength;
-	return isMostOfBuffer ? bytes : new Uint8Array(bytes);
+	const { length } = bytes;
+	if (length > LARGEST_SHARED) return length * 2 > bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+	if (length > shared.length) shared = new Uint8Array(SHARED_BYTES);
+	const held = shared.subarray(0, length);
+	held.set(bytes);
+	shared = shared.subarray(length);
+	return held;
 }
 
 /** A row with a stamp. To name the fields is twenty times faster than `{ ...row, stamp }`, and every read does it. */
