@@ -20,6 +20,13 @@ export interface PostgresSaverOptions extends SealedSaverOptions {
 	prepare?: boolean;
 }
 
+const POSTGRES_OPTIONS = {
+	...SEALED_OPTIONS,
+	schema: "anything",
+	retryTimeout: "milliseconds",
+	prepare: "anything",
+} as const;
+
 /** PostgreSQL cuts longer names of schemas without an error. */
 const LONGEST_NAME = 63;
 
@@ -46,7 +53,7 @@ export class PostgresSaver extends SealedSaver {
 }
 
 function storageFor(database: string | PostgresPool, options: PostgresSaverOptions): PostgresStorage {
-	checkOptions("PostgresSaver", options, [...SEALED_OPTIONS, "schema", "retryTimeout", "prepare"]);
+	checkOptions("PostgresSaver", options, POSTGRES_OPTIONS);
 	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
 	if (typeof database !== "string" && typeof database?.connect !== "function")
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
@@ -57,11 +64,6 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 		throw new CheckpointError(
 			"INVALID_OPTION",
 			`\`schema\` must have at most ${LONGEST_NAME} bytes, got ${quote(schema)}: PostgreSQL would cut it, and share its tables with other names that begin alike.`,
-		);
-	if (!Number.isFinite(retryTimeout) || retryTimeout < 0)
-		throw new CheckpointError(
-			"INVALID_OPTION",
-			`\`retryTimeout\` must be a number of milliseconds, got ${quote(retryTimeout)}.`,
 		);
 	const isShared = typeof database !== "string";
 	const open = () => (isShared ? database : openPool(database));

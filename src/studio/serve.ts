@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { checkOptions } from "../saver/options.ts";
+import { checkNames } from "../saver/options.ts";
 import { isHost } from "./security/origins.ts";
 
 /** Where LangGraph Studio is, and how it is told which server to talk to. */
@@ -42,7 +42,7 @@ export interface StudioServer {
  * ```
  */
 export async function serveStudio(handler: FetchHandler, options: ServeOptions = {}): Promise<StudioServer> {
-	checkOptions("serveStudio", options, ["port"]);
+	checkNames("serveStudio", options, ["port"]);
 	const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, toNodeListener(handler));
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
