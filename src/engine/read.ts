@@ -10,7 +10,7 @@ import type { CheckpointKey, FoundCheckpoint, Reading, Scan, WriteRow } from "..
 import type { Blob } from "./blobs/blobs.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
-import { splitLabels } from "./labels.ts";
+import { isOfLabels, splitLabels } from "./labels.ts";
 import { readOldSends, restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
@@ -114,7 +114,7 @@ async function* pagesOf(engine: Engine, query: ListQuery, depth: "rows" | "value
 	const { source, step, labels } = splitLabels(query.filter);
 	const before = id === undefined ? query.before : justAfter(id);
 	if (id !== undefined && query.before !== undefined && compareIds(id, query.before) >= 0) return;
-	const most = query.accepts === undefined ? LARGEST_PAGE : LARGEST_SEARCH;
+	const most = depth === "values" ? LARGEST_PAGE : LARGEST_SEARCH;
 	let after: FoundCheckpoint | undefined;
 	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size = Math.min(size * 4, most)) {
 		const scan = { threadId, ns, before, after, source, step, labels, limit: size };
@@ -143,15 +143,17 @@ function justAfter(id: string): string {
 	return `${id}\0`;
 }
 
-/** What a filter leaves out is not read. */
+/** What a filter leaves out is not read; where labels say it all, hardly anything is left out but what a backend did. */
 async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading> {
-	for await (const { checkpoints } of pagesOf(engine, query, "rows")) {
+	const depth = isOfLabels(query.filter) ? "values" : "rows";
+	for await (const reading of pagesOf(engine, query, depth)) {
 		const found: FoundCheckpoint[] = [];
-		for (const row of checkpoints) {
+		for (const row of reading.checkpoints) {
 			if (query.accepts?.(await engine.decodeMetadata(row, unpackRow(row)))) found.push(row);
 		}
+		if (depth === "values") yield { ...reading, checkpoints: found };
 		// Of a large page not all values are held at once.
-		for (let i = 0; i < found.length; i += LARGEST_PAGE) {
+		for (let i = 0; depth === "rows" && i < found.length; i += LARGEST_PAGE) {
 			const keys = found.slice(i, i + Math.min(LARGEST_PAGE, query.limit));
 			yield await engine.storage.read(keys, "values").catch(() => ({ checkpoints: keys, writes: [], blobs: [] }));
 		}
