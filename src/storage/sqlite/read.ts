@@ -25,10 +25,13 @@ interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
 /** Labels of a filter that are looked for: more hardly narrow it, and SQLite takes no more than a thousand conditions. */
 const MOST_LABELS = 8;
 
+/** Columns of a key. */
 export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
+/** Conditions that take a key, or a part of one. */
 export const IN_THREAD = "thread_id = :threadId";
 export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
 export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
+
 const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head, stamp`;
 const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints CROSS JOIN delta_threads USING (thread_id)`;
 const GET_CHECKPOINT = `${CHECKPOINTS} WHERE ${AT_KEY} AND head IS NOT NULL`;
@@ -101,13 +104,8 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	if (before !== undefined) add("checkpoint_id < ?", before);
 	if (after !== undefined) {
 		add("checkpoint_id <= ?", after.id);
-		add(
-			"(+checkpoint_id < ? OR +checkpoint_id = ? AND (thread_id, ns) > (?, ?))",
-			after.id,
-			after.id,
-			after.threadId,
-			after.ns,
-		);
+		// With a plus it does not guide the search but is checked: in a damaged index pages would repeat.
+		add("(+checkpoint_id < ? OR (thread_id, ns) > (?, ?))", after.id, after.threadId, after.ns);
 	}
 	if (source !== undefined) add("source = ?", source);
 	if (step !== undefined) add("step = ?", step);
@@ -174,7 +172,9 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 		path: rows.map((row, i) =>
 			toCheckpoint(checkFound(row, { threadId, ns, id: i === 0 ? id : rows[i - 1]?.parentId })),
 		),
-		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
+		siblings: children
+			.filter(({ pk }) => !onPath.has(pk))
+			.map((row) => toCheckpoint(checkFound(row, { threadId, ns }))),
 		writes: findWrites(session, rows),
 		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, list),
 		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, last) : undefined,
