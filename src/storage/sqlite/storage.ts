@@ -185,9 +185,9 @@ export class SqliteStorage implements Storage {
 		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
-	/** A database that can't be opened because of it is damaged as well. */
+	/** A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended. */
 	#findDamage(): Promise<ReturnType<typeof findDamage>> {
-		return this.#connection.read(findDamage).catch((error: unknown) => {
+		return this.#connection.alone(findDamage).catch((error: unknown) => {
 			if (!isCorrupt(error)) throw error;
 			return { structure: [{ problem: (error as Error).message }], counts: [] };
 		});
