@@ -169,7 +169,7 @@ async function recover(
 		const { channel, carried } = draft;
 		if (carried === undefined || base?.head.manifest.get(channel) === carried) recovered.push(draft);
 		else {
-			const known = typeof carried === "number" ? (await engine.blobs.load([carried])).get(carried) : carried;
+			const known = typeof carried === "number" ? await engine.blobs.find(carried) : carried;
 			// If even its bytes are gone it is encoded now, which is later than we would like.
 			const encoded = known ?? (await engine.encodeAll([[channel, channel_values[channel]]]))[0];
 			recovered.push({ ...draft, carried: undefined, encoded });
@@ -252,7 +252,7 @@ async function findKnown(
 		const { versions, manifest } = unpackHead(row.head);
 		const cell = manifest.get(channel);
 		if (cell === undefined || own(versions, channel) !== version) continue;
-		const value = typeof cell === "number" ? (await engine.blobs.load([cell])).get(cell) : cell;
+		const value = typeof cell === "number" ? await engine.blobs.find(cell) : cell;
 		if (value === undefined || encoded === undefined || value.type !== encoded.type) continue;
 		if (!sameBytes(value.bytes, encoded.bytes)) continue;
 		placed.stamp = row.stamp;

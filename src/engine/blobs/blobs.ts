@@ -79,6 +79,19 @@ export class Blobs {
 		return found;
 	}
 
+	/**
+	 * The value of a blob to build on; nothing if it can't be read. Another process may be removing it, with the checkpoint
+	 * that names it, a part of its chain at a time.
+	 */
+	async find(id: number): Promise<Blob | undefined> {
+		try {
+			return (await this.load([id])).get(id);
+		} catch (error) {
+			if (error instanceof CheckpointError && error.code === "CORRUPT") return undefined;
+			throw error;
+		}
+	}
+
 	/** Whether the rows lead to a whole blob, or to a recent one, which is then kept in `known`. */
 	#completes(id: number, rows: ReadonlyMap<number, BlobRow>, known: Map<number, Blob>): boolean {
 		let row = rows.get(id);
@@ -149,7 +162,7 @@ export class Blobs {
 		baseId: number | undefined,
 		source?: { readonly id: number; readonly blob: Blob },
 	): Promise<MadeBlob | undefined> {
-		const base = baseId === undefined ? undefined : (await this.load([baseId])).get(baseId);
+		const base = baseId === undefined ? undefined : await this.find(baseId);
 		const { type, bytes } = value;
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;

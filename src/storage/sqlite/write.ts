@@ -128,17 +128,17 @@ function putWrites(session: SqliteSession, known: number | undefined, writes: re
 	for (const write of writes) {
 		const isTaken = before.some(({ idx }) => idx === write.idx);
 		if (write.conflict === "drop" && isTaken) continue;
-		addWrite(session, pk, { ...write, generation: write.conflict === "add" ? next : 0 });
+		addWrite(session, pk, write.conflict === "add" ? next : 0, write);
 	}
 }
 
 /** Adds a write, or puts it in the place of the one with its key. */
 function putWrite(session: SqliteSession, write: WriteRow): void {
-	addWrite(session, ensureRow(session, write), write);
+	addWrite(session, ensureRow(session, write), write.generation, write);
 }
 
-function addWrite(session: SqliteSession, pk: number, write: WriteRow): void {
-	const { taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value } = write;
+function addWrite(session: SqliteSession, pk: number, generation: number, write: Omit<WriteRow, "generation">): void {
+	const { taskId, idx, taskPath, channel, runId, actor, type, blob, value } = write;
 	session.run(PUT_WRITE, pk, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value);
 }
 
