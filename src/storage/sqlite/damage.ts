@@ -18,11 +18,13 @@ const HIDDEN = {
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
 	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
 		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
-	"A write is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
+	"A row of delta_writes is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
 		LEFT JOIN delta_checkpoints ON pk = checkpoint_pk WHERE NOT EXISTS (SELECT 1 FROM delta_writes f NOT INDEXED
 			WHERE f.checkpoint_pk = w.checkpoint_pk AND f.task_id = w.task_id AND f.generation = w.generation AND f.idx = w.idx)`,
 };
 
+const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
+	WHERE pageno IN (SELECT value FROM json_each(?))`;
 const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
 const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
 	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
@@ -53,36 +55,38 @@ const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
  * each other, of what some count of others.
  */
 export function findDamage(session: SqliteSession): Record<"structure" | "counts", StorageDamage[]> {
-	const structure = collect(() => checkIntegrity(session));
+	const structure = collect("", () => checkIntegrity(session));
 	return {
 		structure: structure.length === 0 ? [] : [...structure, ...ask(session, HIDDEN)],
 		counts: ask(session, COUNTS),
 	};
 }
 
-/** SQLite names trees by their first pages, and tables say more. */
+/** SQLite names pages only, and the tables and indexes that they belong to say more. */
 function checkIntegrity(session: SqliteSession): StorageDamage[] {
 	const answers = session.all<{ integrity_check: string }>("PRAGMA integrity_check");
-	return answers.flatMap(({ integrity_check: text }) => {
-		const tree = /\bTree (\d+)/.exec(text)?.[1];
-		const found = session.get<{ name: string }>("SELECT tbl_name AS name FROM sqlite_schema WHERE rootpage = ?", tree);
-		return text === "ok" ? [] : { problem: found === undefined ? text : `${text} (${found.name})` };
-	});
+	const texts = answers.map((answer) => answer.integrity_check).filter((text) => text !== "ok");
+	const pages = texts.flatMap((text) => text.match(/(?<=\bpage )\d+/g) ?? []);
+	return [
+		...texts.map((problem) => ({ problem })),
+		...(pages.length === 0 ? [] : collect("", () => session.all(FIND_TABLES, JSON.stringify(pages)))),
+	];
 }
 
 function ask(session: SqliteSession, questions: Record<string, string>): StorageDamage[] {
 	return Object.entries(questions).flatMap(([problem, sql]) =>
-		collect(() => session.all<{ threadId: string | undefined }>(sql).map(({ threadId }) => ({ threadId, problem }))),
+		collect(problem, () => session.all<StorageDamage>(sql).map(({ threadId }) => ({ threadId, problem }))),
 	);
 }
 
 /** What a check answers, or that it can't be made. */
-function collect(check: () => StorageDamage[]): StorageDamage[] {
+function collect(question: string, check: () => StorageDamage[]): StorageDamage[] {
 	try {
 		return check();
 	} catch (error) {
-		if (!isCorrupt(error)) throw error;
-		return [{ problem: (error as Error).message }];
+		// An application's own SQLite may lack a table that is asked.
+		if (!isCorrupt(error) && (error as { code?: unknown }).code !== "SQLITE_ERROR") throw error;
+		return [{ problem: `${question} ${(error as Error).message}`.trim() }];
 	}
 }
 
