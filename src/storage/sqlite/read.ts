@@ -32,8 +32,9 @@ export const IN_THREAD = "thread_id = :threadId";
 export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
 export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
 
-const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head, stamp`;
-const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints CROSS JOIN delta_threads USING (thread_id)`;
+const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head,
+	(SELECT stamp FROM delta_threads t WHERE t.thread_id = delta_checkpoints.thread_id) AS stamp`;
+const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints`;
 const GET_CHECKPOINT = `${CHECKPOINTS} WHERE ${AT_KEY} AND head IS NOT NULL`;
 const GET_NEWEST = `${CHECKPOINTS} WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 /** The union leaves out a row that was met before, so that a cycle ends. */
@@ -43,7 +44,7 @@ const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
 		SELECT c.pk, parent_id FROM path CROSS JOIN delta_checkpoints c
 		WHERE ${IN_NAMESPACE} AND checkpoint_id = parent AND head IS NOT NULL
 		LIMIT :limit
-	) SELECT ${COLUMNS} FROM path CROSS JOIN delta_checkpoints USING (pk) CROSS JOIN delta_threads USING (thread_id)`;
+	) SELECT ${COLUMNS} FROM path CROSS JOIN delta_checkpoints USING (pk)`;
 /** Reads all of the namespace in the index over keys, and the rows of children only. */
 const GET_CHILDREN = `${CHECKPOINTS} WHERE pk IN (
 		SELECT pk FROM delta_checkpoints WHERE ${IN_NAMESPACE} AND parent_id IN (
@@ -120,7 +121,7 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const page = `SELECT pk, thread_id, ns, checkpoint_id FROM delta_checkpoints
 		WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
 	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
-		CROSS JOIN delta_threads USING (thread_id) ${order}`;
+		${order}`;
 	return session.all<StoredCheckpoint>(sql, ...parameters, limit).map((row) => checkFound(row, { threadId, ns }));
 }
 
@@ -200,6 +201,7 @@ export function findRuns(session: SqliteSession, runIds: readonly string[]) {
 }
 
 function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
+	if (row.stamp === undefined) throw damaged(row);
 	try {
 		return Object.assign(row, { blobs: row.blobs === undefined ? [] : JSON.parse(row.blobs) });
 	} catch (cause) {
