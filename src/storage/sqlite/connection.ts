@@ -181,10 +181,13 @@ export class SqliteConnection {
 		group: readonly Change[],
 	): { changes: readonly Change[]; error: unknown } | undefined {
 		try {
-			const gone = this.#lookAtFile(session);
-			if (gone !== undefined) return void group.map((change) => change.reject(gone));
 			const results = this.#inTransaction(session, "BEGIN IMMEDIATE", () => group.map(({ work }) => work(session)));
-			return void group.map((change, i) => change.resolve(results[i]));
+			const gone = this.#lookAtFile(session);
+			for (const [i, change] of group.entries()) {
+				if (gone === undefined) change.resolve(results[i]);
+				else change.reject(gone);
+			}
+			return undefined;
 		} catch (error) {
 			if (isBusy(error)) return { changes: group, error };
 			if (group.length === 1) return void group[0]?.reject(translateError(error, this.#source.name));
@@ -262,7 +265,7 @@ export class SqliteConnection {
 		if (!this.#source.isShared) db?.close();
 	}
 
-	/** A file may have been removed while it is open: SQLite would go on writing to what nobody will ever read. */
+	/** A file may have been removed while it is open: SQLite goes on writing to what nobody will ever read. */
 	#lookAtFile({ db }: SqliteSession): CheckpointError | undefined {
 		const now = performance.now();
 		if (this.#file === undefined || now - this.#fileSeen < LOOK_EVERY) return undefined;
