@@ -170,29 +170,26 @@ function keepFile(path: string, db: SqliteDatabase): string {
 }
 
 function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
-	const target = openDatabase(path);
+	const session = new SqliteSession(openDatabase(path));
 	try {
 		// Without a log, which would become as large as the file.
-		setUp(target, { ...fileSource(path), configure: (db) => db.pragma("auto_vacuum = INCREMENTAL") });
-		const session = new SqliteSession(target);
-		return target
-			.transaction(() => {
-				const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
-				if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
-					throw new CheckpointError(
-						"CORRUPT",
-						`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
-					);
-				readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
-					session.run("UPDATE delta_format SET next_id = ?", next_id),
+		setUp(session, { ...fileSource(path), configure: (db) => db.pragma("auto_vacuum = INCREMENTAL") });
+		return session.transaction.immediate(() => {
+			const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
+			if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
+				throw new CheckpointError(
+					"CORRUPT",
+					`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
 				);
-				lost.push(...findDamage(session).counts);
-				recount(session);
-				return lost;
-			})
-			.immediate();
+			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
+				session.run("UPDATE delta_format SET next_id = ?", next_id),
+			);
+			lost.push(...findDamage(session).counts);
+			recount(session);
+			return lost;
+		}) as StorageDamage[];
 	} finally {
-		target.close();
+		session.db.close();
 	}
 }
 

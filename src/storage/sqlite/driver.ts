@@ -20,12 +20,18 @@ export interface SqliteDatabase {
 	prepare(sql: string): SqliteStatement;
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;
-	transaction<R>(run: () => R): { (): R; immediate(): R };
+	transaction<R>(run: (work: () => R) => R): Transaction<R>;
 	/** @param progress answers how many pages to copy next */
 	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
 	/** Allows to open what is damaged. */
 	unsafeMode(isOn: boolean): unknown;
 	close(): unknown;
+}
+
+/** Runs work in a transaction, or in a savepoint of the one that is open. */
+interface Transaction<R> {
+	(work: () => R): R;
+	immediate(work: () => R): R;
 }
 
 /**
@@ -57,10 +63,12 @@ type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase
 /** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
 	readonly db: SqliteDatabase;
+	readonly transaction: Transaction<unknown>;
 	readonly #statements = new Map<string, SqliteStatement>();
 
 	constructor(db: SqliteDatabase) {
 		this.db = db;
+		this.transaction = db.transaction((work) => work());
 	}
 
 	run(sql: string, ...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint } {
