@@ -41,7 +41,8 @@ const END_OF_TIME = { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
 
 const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
-const GET_NEXT_FAMILY = "SELECT min(family) AS family FROM delta_blobs WHERE family > :last AND +family > :last";
+const LIST_FAMILIES = `SELECT DISTINCT family FROM delta_blobs WHERE family > :after AND +family > :after
+	ORDER BY family LIMIT :limit`;
 const REMOVE_BLOB = "DELETE FROM delta_blobs WHERE id = ? AND family = ?";
 
 const GET_TOTALS = `SELECT
@@ -113,13 +114,9 @@ export class SqliteStorage implements Storage {
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
-		return this.#connection.read((session) => {
-			const next = (last: number) => session.get<{ family: number | undefined }>(GET_NEXT_FAMILY, { last })?.family;
-			const families: number[] = [];
-			for (let last = next(after); last !== undefined && families.length < limit; last = next(last))
-				families.push(last);
-			return families;
-		});
+		return this.#connection.read((session) =>
+			session.all<{ family: number }>(LIST_FAMILIES, { after, limit }).map(({ family }) => family),
+		);
 	}
 
 	totals(): Promise<StorageTotals> {
