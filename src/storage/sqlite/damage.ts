@@ -1,7 +1,7 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { constants, copyFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../../errors.ts";
 import type { StorageDamage } from "../storage.ts";
-import { isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
+import { codeOf, isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
 import { addThread } from "./write.ts";
@@ -18,9 +18,6 @@ const HIDDEN = {
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
 	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
 		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
-	"A row of delta_writes is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
-		LEFT JOIN delta_checkpoints ON pk = checkpoint_pk WHERE NOT EXISTS (SELECT 1 FROM delta_writes f NOT INDEXED
-			WHERE f.checkpoint_pk = w.checkpoint_pk AND f.task_id = w.task_id AND f.generation = w.generation AND f.idx = w.idx)`,
 };
 
 const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
@@ -85,15 +82,14 @@ function collect(question: string, check: () => StorageDamage[]): StorageDamage[
 		return check();
 	} catch (error) {
 		// An application's own SQLite may lack a table that is asked.
-		if (!isCorrupt(error) && (error as { code?: unknown }).code !== "SQLITE_ERROR") throw error;
+		if (!isCorrupt(error) && codeOf(error) !== "SQLITE_ERROR") throw error;
 		return [{ problem: `${question} ${(error as Error).message}`.trim() }];
 	}
 }
 
 /** Whether SQLite, or this package, could not read what is stored. */
 export function isCorrupt(error: unknown): boolean {
-	const { code } = error as { code?: unknown };
-	return error instanceof CheckpointError ? code === "CORRUPT" : String(code).startsWith("SQLITE_CORRUPT");
+	return /^(SQLITE_)?CORRUPT/.test(codeOf(error));
 }
 
 /** Makes right what rows say of others. Whatever builds on rows that were read before is refused afterwards. */
@@ -155,17 +151,13 @@ function openAlone(path: string): SqliteDatabase {
 	return db;
 }
 
-/** Gives the damaged file a second name. Its log is taken over into it, so that none is left for the new file. */
+/** Copies the damaged file. Its log is taken over into it, so that none is left for the new file. */
 function keepFile(path: string, db: SqliteDatabase): string {
 	let kept = `${path}.damaged`;
 	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
 	if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size) copyFileSync(`${path}-wal`, `${kept}-wal`);
 	db.pragma("journal_mode = DELETE");
-	try {
-		linkSync(path, kept);
-	} catch {
-		copyFileSync(path, kept);
-	}
+	copyFileSync(path, kept, constants.COPYFILE_FICLONE);
 	return kept;
 }
 
@@ -232,8 +224,7 @@ function isReadable(work: () => void): boolean {
 		work();
 		return true;
 	} catch (error) {
-		const { code } = error as { code?: unknown };
-		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(String(code))) throw error;
+		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(codeOf(error))) throw error;
 		return false;
 	}
 }

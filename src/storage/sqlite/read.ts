@@ -31,6 +31,8 @@ export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
 export const IN_THREAD = "thread_id = :threadId";
 export const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
 export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
+/** Rows of checkpoints, as JSON. */
+export const LISTED = "(SELECT value FROM json_each(:list))";
 
 const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, step, blobs, head,
 	(SELECT stamp FROM delta_threads t WHERE t.thread_id = delta_checkpoints.thread_id) AS stamp`;
@@ -48,7 +50,7 @@ const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
 /** Reads all of the namespace in the index over keys, and the rows of children only. */
 const GET_CHILDREN = `${CHECKPOINTS} WHERE pk IN (
 		SELECT pk FROM delta_checkpoints WHERE ${IN_NAMESPACE} AND parent_id IN (
-			SELECT checkpoint_id FROM delta_checkpoints WHERE pk IN (SELECT value FROM json_each(:list))
+			SELECT checkpoint_id FROM delta_checkpoints WHERE pk IN ${LISTED}
 		)
 	)`;
 const LIST_CHECKPOINTS = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
@@ -58,12 +60,11 @@ const FIND_RUN = `SELECT ${KEY} FROM delta_checkpoints WHERE run_id = ?`;
 const WRITE = `SELECT ${KEY}, task_id AS taskId, idx, generation, task_path AS taskPath, channel, w.run_id AS runId, actor, type, blob, value
 	FROM delta_checkpoints CROSS JOIN delta_writes w ON checkpoint_pk = pk`;
 const BASE = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN delta_bases ON checkpoint_pk = pk`;
-const LISTED = "pk IN (SELECT value FROM json_each(?))";
 const GET_WRITES = `${WRITE} WHERE pk = ?`;
-const GET_WRITES_OF = `${WRITE} WHERE ${LISTED}`;
+const GET_WRITES_OF = `${WRITE} WHERE pk IN ${LISTED}`;
 const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND ${IN_NAMESPACE} AND checkpoint_id < :id`;
 const LIST_WRITES = `${WRITE} WHERE ${IN_THREAD}`;
-const GET_BASES_OF = `${BASE} WHERE ${LISTED}`;
+const GET_BASES_OF = `${BASE} WHERE pk IN ${LISTED}`;
 const LIST_BASES = `${BASE} WHERE ${IN_THREAD}`;
 const FIND_RUN_WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation
 	FROM delta_writes w CROSS JOIN delta_checkpoints ON pk = checkpoint_pk WHERE w.run_id = ?`;
@@ -94,35 +95,30 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const isOfNamespace = threadId !== undefined && ns !== undefined;
 	if (isOfNamespace && limit === 1 && (before ?? after ?? source ?? step ?? labels) === undefined)
 		return session.all<StoredCheckpoint>(GET_NEWEST, { threadId, ns }).map((row) => checkFound(row, { threadId, ns }));
-	const conditions: string[] = [];
-	const parameters: unknown[] = [];
-	const add = (condition: string, ...values: unknown[]) => {
-		conditions.push(condition);
-		parameters.push(...values);
-	};
-	if (threadId !== undefined) add("thread_id = ?", threadId);
-	if (ns !== undefined) add("ns = ?", ns);
-	if (before !== undefined) add("checkpoint_id < ?", before);
-	if (after !== undefined) {
-		add("checkpoint_id <= ?", after.id);
+	// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
+	const texts = Object.entries(labels ?? {})
+		.slice(0, MOST_LABELS)
+		.map(([key, value], i) => [`label${i}`, JSON.stringify({ [key]: value }).slice(1, -1)] as const);
+	const conditions = [
+		threadId !== undefined && IN_THREAD,
+		ns !== undefined && "ns = :ns",
+		before !== undefined && "checkpoint_id < :before",
 		// With a plus it does not guide the search but is checked: in a damaged index pages would repeat.
-		add("(+checkpoint_id < ? OR (thread_id, ns) > (?, ?))", after.id, after.threadId, after.ns);
-	}
-	if (source !== undefined) add("source = ?", source);
-	if (step !== undefined) add("step = ?", step);
-	for (const [key, value] of Object.entries(labels ?? {}).slice(0, MOST_LABELS)) {
-		// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
-		const text = JSON.stringify({ [key]: value }).slice(1, -1);
-		add("(labels IS NULL OR instr(labels, ?) > 0)", text);
-	}
-	// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
-	add("pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)");
+		after && "checkpoint_id <= :id AND (+checkpoint_id < :id OR (thread_id, ns) > (:afterThread, :afterNs))",
+		source !== undefined && "source = :source",
+		step !== undefined && "step = :step",
+		...texts.map(([name]) => `(labels IS NULL OR instr(labels, :${name}) > 0)`),
+		// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
+		"pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)",
+	];
 	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
 	const page = `SELECT pk, thread_id, ns, checkpoint_id FROM delta_checkpoints
-		WHERE ${conditions.join(" AND ")} ${order} LIMIT ?`;
+		WHERE ${conditions.filter(Boolean).join(" AND ")} ${order} LIMIT :limit`;
 	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
 		${order}`;
-	return session.all<StoredCheckpoint>(sql, ...parameters, limit).map((row) => checkFound(row, { threadId, ns }));
+	const place = { id: after?.id, afterThread: after?.threadId, afterNs: after?.ns };
+	const values = { ...scan, ...place, ...Object.fromEntries(texts) };
+	return session.all<StoredCheckpoint>(sql, values).map((row) => checkFound(row, { threadId, ns }));
 }
 
 /** Throws if a row is another one than was asked for, by these fields: in a damaged index a search may end there. */
@@ -135,7 +131,7 @@ export function checkFound<Row extends Partial<CheckpointKey>>(row: Row, asked: 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
 	const [first] = checkpoints;
 	if (checkpoints.length === 1) return session.all(GET_WRITES, first?.pk);
-	return session.all(GET_WRITES_OF, listOf(checkpoints));
+	return session.all(GET_WRITES_OF, { list: listOf(checkpoints) });
 }
 
 function listOf(checkpoints: readonly StoredCheckpoint[]): string {
@@ -177,7 +173,7 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 			.filter(({ pk }) => !onPath.has(pk))
 			.map((row) => toCheckpoint(checkFound(row, { threadId, ns }))),
 		writes: findWrites(session, rows),
-		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, list),
+		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, { list }),
 		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, last) : undefined,
 	};
 }

@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
+import { busyError, codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
@@ -108,7 +108,7 @@ function openInPlace(path: string): SqliteDatabase | undefined {
 		return db;
 	} catch (error) {
 		db.close();
-		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(String((error as { code?: unknown }).code))) return undefined;
+		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(codeOf(error))) return undefined;
 		throw error;
 	}
 }

@@ -49,9 +49,9 @@ const GET_TOTALS = `SELECT
 	(SELECT count(*) FROM delta_threads) AS threads,
 	(SELECT count(*) FROM delta_checkpoints WHERE head IS NOT NULL) AS checkpoints,
 	(SELECT count(*) FROM delta_writes) AS writes,
-	(SELECT ifnull(sum(length(head)), 0) FROM delta_checkpoints) AS checkpointBytes,
-	(SELECT ifnull(sum(length(data)), 0) FROM delta_blobs) AS blobBytes,
-	(SELECT ifnull(sum(length(value)), 0) FROM delta_writes) AS writeBytes`;
+	json_object('checkpoints', (SELECT total(length(head)) FROM delta_checkpoints),
+		'blobs', (SELECT total(length(data)) FROM delta_blobs),
+		'writes', (SELECT total(length(value)) FROM delta_writes)) AS bytes`;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
@@ -121,8 +121,8 @@ export class SqliteStorage implements Storage {
 
 	totals(): Promise<StorageTotals> {
 		return this.#connection.read((session) => {
-			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0, ...rows } = session.get(GET_TOTALS) as Totals;
-			return { ...rows, bytes: { checkpoints: checkpointBytes, blobs: blobBytes, writes: writeBytes } };
+			const totals = session.get(GET_TOTALS) as Omit<StorageTotals, "bytes"> & { bytes: string };
+			return { ...totals, bytes: JSON.parse(totals.bytes) };
 		});
 	}
 
@@ -221,8 +221,6 @@ export class SqliteStorage implements Storage {
 		return this.#epoch;
 	}
 }
-
-type Totals = Omit<StorageTotals, "bytes"> & Record<"checkpointBytes" | "blobBytes" | "writeBytes", number>;
 
 /** Where the numbers handed out end, by database. One of the application may undo the update of its counter. */
 const reserved = new WeakMap<SqliteDatabase, number>();

@@ -15,7 +15,7 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
-import { AT_KEY, checkFound, IN_NAMESPACE, IN_THREAD, KEY } from "./read.ts";
+import { AT_KEY, checkFound, IN_NAMESPACE, IN_THREAD, KEY, LISTED } from "./read.ts";
 
 /** A thread, and the row of one of its checkpoints if there is one. */
 interface Place extends Partial<CheckpointKey> {
@@ -133,10 +133,6 @@ function putWrites(session: SqliteSession, known: number | undefined, writes: re
 }
 
 /** Adds a write, or puts it in the place of the one with its key. */
-function putWrite(session: SqliteSession, write: WriteRow): void {
-	addWrite(session, ensureRow(session, write), write.generation, write);
-}
-
 function addWrite(session: SqliteSession, pk: number, generation: number, write: Omit<WriteRow, "generation">): void {
 	const { taskId, idx, taskPath, channel, runId, actor, type, blob, value } = write;
 	session.run(PUT_WRITE, pk, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value);
@@ -148,16 +144,14 @@ function putBase(session: SqliteSession, row: DeltaBaseRow): void {
 
 const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
 
-/** Rows of checkpoints that a list names. */
-const LISTED = "SELECT value FROM json_each(?)";
-const COUNT_ROWS = `WITH listed AS (${LISTED}) SELECT
-	(SELECT count(head) FROM delta_checkpoints WHERE pk IN listed) AS checkpoints,
-	(SELECT count(*) FROM delta_writes WHERE checkpoint_pk IN listed) AS writes,
-	(SELECT total(length(head)) FROM delta_checkpoints WHERE pk IN listed) +
-	(SELECT total(length(value)) FROM delta_writes WHERE checkpoint_pk IN listed) AS bytes`;
-const REMOVE_CHECKPOINTS = `DELETE FROM delta_checkpoints WHERE pk IN (${LISTED})`;
-const REMOVE_WRITES = `DELETE FROM delta_writes WHERE checkpoint_pk IN (${LISTED})`;
-const REMOVE_BASES = `DELETE FROM delta_bases WHERE checkpoint_pk IN (${LISTED})`;
+const COUNT_ROWS = `SELECT
+	(SELECT count(head) FROM delta_checkpoints WHERE pk IN ${LISTED}) AS checkpoints,
+	(SELECT count(*) FROM delta_writes WHERE checkpoint_pk IN ${LISTED}) AS writes,
+	(SELECT total(length(head)) FROM delta_checkpoints WHERE pk IN ${LISTED}) +
+	(SELECT total(length(value)) FROM delta_writes WHERE checkpoint_pk IN ${LISTED}) AS bytes`;
+const REMOVE_CHECKPOINTS = `DELETE FROM delta_checkpoints WHERE pk IN ${LISTED}`;
+const REMOVE_WRITES = `DELETE FROM delta_writes WHERE checkpoint_pk IN ${LISTED}`;
+const REMOVE_BASES = `DELETE FROM delta_bases WHERE checkpoint_pk IN ${LISTED}`;
 
 const WRITE_PLACE = "checkpoint_pk = ? AND task_id = ? AND generation = ? AND idx = ?";
 const REMOVE_WRITE = `DELETE FROM delta_writes WHERE ${WRITE_PLACE} RETURNING length(value) AS bytes`;
@@ -171,13 +165,11 @@ const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints +
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
 const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
-/** Of the source those that are listed, or all. */
-const CHOSEN = "(:pks IS NULL OR s.pk IN (SELECT value FROM json_each(:pks)))";
 const COPY_CHECKPOINTS = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
-	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints s WHERE thread_id = :source AND ${CHOSEN} ORDER BY pk`;
+	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints WHERE pk IN ${LISTED} ORDER BY pk`;
 /** Rows of the source, and those of their copies. */
 const COPIED = `(SELECT s.pk AS original, t.pk AS copy FROM delta_checkpoints s CROSS JOIN delta_checkpoints t
-	ON s.thread_id = :source AND ${CHOSEN} AND t.thread_id = :target AND t.ns = s.ns AND t.checkpoint_id = s.checkpoint_id)`;
+	ON s.pk IN ${LISTED} AND t.thread_id = :target AND t.ns = s.ns AND t.checkpoint_id = s.checkpoint_id)`;
 const COPY_WRITES = `INSERT INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
 	SELECT copy, ${WRITE_COLUMNS} FROM ${COPIED} CROSS JOIN delta_writes ON checkpoint_pk = original`;
 const COPY_BASES = `INSERT INTO delta_bases (checkpoint_pk, channel, data)
@@ -210,9 +202,9 @@ function findPks(session: SqliteSession, threadId: string, keys: readonly Checkp
 
 /** Removes checkpoints with their writes and delta bases. */
 function removeRows(session: SqliteSession, pks: readonly number[]): RowCount {
-	const list = JSON.stringify(pks);
-	const removed = session.get(COUNT_ROWS, list) as RowCount;
-	for (const sql of [REMOVE_WRITES, REMOVE_BASES, REMOVE_CHECKPOINTS]) session.run(sql, list);
+	const listed = { list: JSON.stringify(pks) };
+	const removed = session.get(COUNT_ROWS, listed) as RowCount;
+	for (const sql of [REMOVE_WRITES, REMOVE_BASES, REMOVE_CHECKPOINTS]) session.run(sql, listed);
 	return removed;
 }
 
@@ -231,12 +223,12 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 	const found = session.get<{ family: number; stamp: number }>(GET_STAMP, source);
 	if (found?.stamp !== batch.stamp || session.get(GET_STAMP, target) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
-	const pks = keys === undefined ? null : JSON.stringify(findPks(session, source, keys));
-	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { source, target, pks });
+	const list = JSON.stringify(keys === undefined ? listPks(session, source) : findPks(session, source, keys));
+	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { target, list });
 	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
-	for (const row of batch.writes) putWrite(session, row);
+	for (const row of batch.writes) addWrite(session, ensureRow(session, row), row.generation, row);
 	for (const row of batch.deltaBases) putBase(session, row);
-	const count = session.get(COUNT_ROWS, JSON.stringify(listPks(session, target))) as RowCount;
+	const count = session.get(COUNT_ROWS, { list: JSON.stringify(listPks(session, target)) }) as RowCount;
 	session.run(RESTAMP, batch.fresh, count.checkpoints, target);
 	return count;
 }
