@@ -105,13 +105,13 @@ export function recount(session: SqliteSession): void {
 	session.run("UPDATE delta_format SET next_id = ?", next);
 }
 
-/** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
+/** Tables in the order they are copied, and where to learn of keys that a scan does not reach. */
 const KEYS = {
-	delta_threads: "SELECT thread_id AS key, thread_id AS threadId FROM delta_threads INDEXED BY delta_threads_family",
-	delta_checkpoints: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
-	delta_writes: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
-	delta_bases: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
-	delta_blobs: "SELECT id AS key, NULL AS threadId FROM delta_blobs INDEXED BY delta_blobs_family",
+	delta_threads: "SELECT thread_id AS key FROM delta_threads INDEXED BY delta_threads_family",
+	delta_checkpoints: "SELECT pk AS key FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
+	delta_writes: "SELECT pk AS key FROM delta_checkpoints NOT INDEXED",
+	delta_bases: "SELECT pk AS key FROM delta_checkpoints NOT INDEXED",
+	delta_blobs: "SELECT id AS key FROM delta_blobs INDEXED BY delta_blobs_family",
 };
 
 /**
@@ -200,13 +200,10 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 		);
 	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
 	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
-	const known = new Map<unknown, unknown>();
-	for (const db of [damaged, target.db])
-		readRows(db, keys, ({ key: value, threadId }) => known.set(value, threadId ?? undefined));
-	const lost = new Set<unknown>([undefined]);
-	for (const [value, threadId] of known) if (!copy(`WHERE ${key[0]} = ?`, value)) lost.add(threadId);
-	const problem = `Rows of ${table} can't be read, and are lost.`;
-	return [...lost].map((threadId) => ({ threadId: threadId as string | undefined, problem }));
+	const known = new Set<unknown>();
+	for (const db of [damaged, target.db]) readRows(db, keys, ({ key: value }) => known.add(value));
+	for (const value of known) copy(`WHERE ${key[0]} = ?`, value);
+	return [{ problem: `Rows of ${table} can't be read, and are lost.` }];
 }
 
 /** Answers whether all rows could be read and used. */

@@ -105,7 +105,7 @@ function checkFormat(session: SqliteSession, name: string, isShared: boolean): b
 		if (rows.some(({ type }) => type === "table") && !isShared) throw refuse("FOREIGN_DATABASE", foreign);
 		return false;
 	}
-	const { version = 0 } = session.get<{ version: number }>("SELECT version FROM delta_format") ?? {};
+	const { version = 0 } = session.get<{ version: number }>("SELECT * FROM delta_format") ?? {};
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
 	const hasMore = rows.filter((row) => row.name?.startsWith("delta_")).length > STATEMENTS.size;
 	// A newer format has other tables: with these, it is the number that is damaged.
