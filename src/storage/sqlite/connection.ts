@@ -69,7 +69,7 @@ export class SqliteConnection {
 	change<T>(work: Work<T>, canWait = false): Promise<T> {
 		return this.#run(async () => {
 			if (this.#pausing !== undefined) await this.#pausing;
-			const session = this.#findSession() ?? (await this.#open());
+			const session = this.#session ?? (await this.#open());
 			return new Promise<T>((resolve, reject) => {
 				this.#waiting.push({ work, resolve: resolve as Change["resolve"], reject });
 				this.#patient = canWait ? this.#patient + 1 : 0;
@@ -82,13 +82,18 @@ export class SqliteConnection {
 		}, true);
 	}
 
-	/** Runs what can't be part of a transaction. */
-	alone<T>(work: Work<T | Promise<T>>): Promise<T> {
+	/**
+	 * Runs what can't be part of a transaction.
+	 *
+	 * @param isChange whether it may write
+	 */
+	alone<T>(work: Work<T | Promise<T>>, isChange = false): Promise<T> {
 		return this.#run(async () => {
-			this.#commit(this.#findSession() ?? (await this.#open()));
+			if (this.#source.isStale?.()) this.#letGo();
+			this.#commit(this.#session ?? (await this.#open()));
 			// A commit may have found another file in its place.
 			return work(this.#session ?? (await this.#open()));
-		});
+		}, isChange);
 	}
 
 	/** Runs what puts another file in the place of this one, while it is not open. */
@@ -108,22 +113,12 @@ export class SqliteConnection {
 		this.#letGo();
 	}
 
-	/** Throws unless something can be stored. */
-	checkWritable(): void {
-		this.#checkOpen();
-		const { name, isReadOnly } = this.#source;
-		if (isReadOnly)
-			throw new CheckpointError("READ_ONLY", `${quote(name)} was opened with \`readOnly\`: nothing can be stored.`);
-	}
-
-	#checkOpen(): void {
-		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
-	}
-
 	/** Works again as long as the database is busy. */
 	async #run<T>(work: () => Promise<T>, isChange = false): Promise<T> {
-		if (isChange) this.checkWritable();
-		else this.#checkOpen();
+		const { name, isReadOnly } = this.#source;
+		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
+		if (isChange && isReadOnly)
+			throw new CheckpointError("READ_ONLY", `${quote(name)} was opened with \`readOnly\`: nothing can be stored.`);
 		const since = performance.now();
 		this.#running++;
 		try {
@@ -139,7 +134,7 @@ export class SqliteConnection {
 				await this.#pausing;
 			}
 		} catch (error) {
-			throw translateError(error, this.#source.name);
+			throw translateError(error, name);
 		} finally {
 			this.#running--;
 		}
@@ -159,12 +154,6 @@ export class SqliteConnection {
 			// One of them failed, and everything was undone: each on its own, then.
 			else for (const change of group) this.#commit(session, [change]);
 		}
-	}
-
-	/** Nothing if the database has to be opened first. */
-	#findSession(): SqliteSession | undefined {
-		if (this.#source.isStale?.()) this.#letGo();
-		return this.#session;
 	}
 
 	#open(): Promise<SqliteSession> {

@@ -1,24 +1,10 @@
 import { constants, copyFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../../errors.ts";
 import type { StorageDamage } from "../storage.ts";
-import { codeOf, isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
+import { codeOf, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
 import { addThread } from "./write.ts";
-
-const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
-	AND r.parent_id IS k.parent_id`;
-/** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
-const HIDDEN = {
-	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
-		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
-	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
-		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
-	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
-		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
-};
 
 const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
 	WHERE pageno IN (SELECT value FROM json_each(?))`;
@@ -27,7 +13,16 @@ const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
 	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
 const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
 	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
-const COUNTS = {
+const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
+	AND r.parent_id IS k.parent_id`;
+/** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
+const QUESTIONS = {
+	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
+	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
+		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
 	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
 		FROM delta_threads
 		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
@@ -51,12 +46,8 @@ const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
  * Looks for damage with SQLite's own means: of the structure, where rows may be lost or hidden; and by comparing rows with
  * each other, of what some count of others.
  */
-export function findDamage(session: SqliteSession): Record<"structure" | "counts", StorageDamage[]> {
-	const structure = collect("", () => checkIntegrity(session));
-	return {
-		structure: structure.length === 0 ? [] : [...structure, ...ask(session, HIDDEN)],
-		counts: ask(session, COUNTS),
-	};
+export function findDamage(session: SqliteSession): Record<"structure" | "rows", StorageDamage[]> {
+	return { structure: collect("", () => checkIntegrity(session)), rows: findMismatches(session) };
 }
 
 /** SQLite names pages only, and the tables and indexes that they belong to say more. */
@@ -70,8 +61,8 @@ function checkIntegrity(session: SqliteSession): StorageDamage[] {
 	];
 }
 
-function ask(session: SqliteSession, questions: Record<string, string>): StorageDamage[] {
-	return Object.entries(questions).flatMap(([problem, sql]) =>
+function findMismatches(session: SqliteSession): StorageDamage[] {
+	return Object.entries(QUESTIONS).flatMap(([problem, sql]) =>
 		collect(problem, () => session.all<StorageDamage>(sql).map(({ threadId }) => ({ threadId, problem }))),
 	);
 }
@@ -123,8 +114,16 @@ const KEYS = {
 export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
 	const unfinished = `${path}.repairing`;
 	for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
-	const damaged = openAlone(path);
+	const damaged = openDatabase(path);
 	try {
+		// Otherwise SQLite refuses a file that is shorter than it should be.
+		damaged.unsafeMode(true);
+		// Keeps others from the file until it is closed. Throws if they have it open.
+		isReadable(() => {
+			damaged.pragma("writable_schema = ON");
+			damaged.pragma("locking_mode = EXCLUSIVE");
+			damaged.exec("BEGIN IMMEDIATE; COMMIT");
+		});
 		const lost = copyRows(damaged, unfinished);
 		const damagedFile = keepFile(path, damaged);
 		renameSync(unfinished, path);
@@ -132,23 +131,6 @@ export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile:
 	} finally {
 		damaged.close();
 	}
-}
-
-/** Keeps others from the file until it is closed. Throws if they have it open. */
-function openAlone(path: string): SqliteDatabase {
-	const db = openDatabase(path);
-	try {
-		// Otherwise SQLite refuses a file that is shorter than it should be.
-		db.unsafeMode(true);
-		db.pragma("writable_schema = ON");
-		db.pragma("locking_mode = EXCLUSIVE");
-		db.exec("BEGIN IMMEDIATE; COMMIT");
-	} catch (error) {
-		if (!isBusy(error)) return db;
-		db.close();
-		throw error;
-	}
-	return db;
 }
 
 /** Copies the damaged file. Its log is taken over into it, so that none is left for the new file. */
@@ -176,7 +158,7 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
 				session.run("UPDATE delta_format SET next_id = ?", next_id),
 			);
-			lost.push(...findDamage(session).counts);
+			lost.push(...findMismatches(session));
 			recount(session);
 			return lost;
 		}) as StorageDamage[];

@@ -20,7 +20,8 @@ export interface SqliteDatabase {
 	prepare(sql: string): SqliteStatement;
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;
-	transaction<R>(run: (work: () => R) => R): Transaction<R>;
+	/** Runs work in a transaction, or in a savepoint of the one that is open. */
+	transaction(run: Transaction): Transaction & { immediate: Transaction };
 	/** @param progress answers how many pages to copy next */
 	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
 	/** Allows to open what is damaged. */
@@ -28,24 +29,17 @@ export interface SqliteDatabase {
 	close(): unknown;
 }
 
-/** Runs work in a transaction, or in a savepoint of the one that is open. */
-interface Transaction<R> {
-	(work: () => R): R;
-	immediate(work: () => R): R;
-}
+type Transaction = (work: () => unknown) => unknown;
 
 /**
  * Opens a file with better-sqlite3, which is loaded only now: the package can be installed without it.
  *
  * SQLite itself does not wait for other processes, which would stop this one: whoever calls it tries again.
  */
-export function openDatabase(
-	path: string,
-	options: { readonly?: boolean; fileMustExist?: boolean } = {},
-): SqliteDatabase {
+export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 	try {
 		const Database = createRequire(import.meta.url)("better-sqlite3") as DatabaseConstructor;
-		return new Database(path, { ...options, timeout: 0 });
+		return new Database(path, { readonly: isReadOnly, timeout: 0 });
 	} catch (cause) {
 		// The native part is loaded by the constructor, so that is where an unfinished installation shows.
 		if (cause instanceof TypeError || codeOf(cause).startsWith("SQLITE_"))
@@ -63,7 +57,7 @@ type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase
 /** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
 	readonly db: SqliteDatabase;
-	readonly transaction: Transaction<unknown>;
+	readonly transaction: ReturnType<SqliteDatabase["transaction"]>;
 	readonly #statements = new Map<string, SqliteStatement>();
 
 	constructor(db: SqliteDatabase) {

@@ -93,7 +93,7 @@ const STATEMENTS = new Map(
  * @param isShared the application handed over its own open database, so that other tables are no surprise
  * @returns whether it has our tables
  */
-function checkFormat(session: SqliteSession, name: string, isShared: boolean): boolean {
+function checkFormat(session: SqliteSession, name: string, isShared?: boolean): boolean {
 	const rows = session.all<Record<string, string>>("SELECT type, name, sql FROM sqlite_schema");
 	const found = new Map(rows.map((row) => [row.name, row.sql]));
 	const refuse = (code: CheckpointErrorCode, why: string) => new CheckpointError(code, `${quote(name)} ${why}.`);

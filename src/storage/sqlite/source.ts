@@ -18,10 +18,10 @@ export interface SqliteSource {
 	/** The file, if there is one that might be removed. */
 	readonly path?: string | undefined;
 	/** It belongs to the application, which has its own settings and will also close it. */
-	readonly isShared: boolean;
-	readonly isReadOnly: boolean;
+	readonly isShared?: true;
+	readonly isReadOnly?: true;
 	/** Whether a commit takes so long that others are worth waiting for. */
-	readonly waitsForDisk: boolean;
+	readonly waitsForDisk?: boolean;
 	open(): Promise<SqliteDatabase>;
 	/** Settings for a database that is empty or ours. */
 	configure?(db: SqliteDatabase): void;
@@ -46,8 +46,6 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 	return {
 		name: path,
 		path: isFile ? path : undefined,
-		isShared: false,
-		isReadOnly: false,
 		waitsForDisk,
 		open: async () => openDatabase(path),
 		configure,
@@ -65,7 +63,7 @@ export function limitLog(db: SqliteDatabase): void {
 
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
-	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: async () => db };
+	return { name: db.name, isShared: true, open: async () => db };
 }
 
 /**
@@ -96,13 +94,13 @@ export function readOnlySource(path: string): SqliteSource {
 		// The next attempt finds the log of the process that has changed the file.
 		throw busyError("The file was changed while it was copied");
 	};
-	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
+	return { name: path, isReadOnly: true, open, isStale };
 }
 
 /** Opens a file whose log is there; SQLite may refuse if whoever left the log is gone. */
 function openInPlace(path: string): SqliteDatabase | undefined {
 	if (!existsSync(`${path}-wal`) || !existsSync(`${path}-shm`)) return undefined;
-	const db = openDatabase(path, { readonly: true, fileMustExist: true });
+	const db = openDatabase(path, true);
 	try {
 		db.pragma("schema_version");
 		return db;
@@ -129,7 +127,7 @@ async function openCopy(path: string): Promise<SqliteDatabase> {
 			await copyFile(path + end, copy + end, constants.COPYFILE_FICLONE);
 			await chmod(copy + end, 0o600);
 		}
-		const db = openDatabase(copy, { fileMustExist: true });
+		const db = openDatabase(copy);
 		// Without a log SQLite needs no files but this one, which it holds from here on.
 		db.pragma("journal_mode = DELETE");
 		return db;

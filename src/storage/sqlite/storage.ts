@@ -27,8 +27,8 @@ export const DEFAULT_BUSY_TIMEOUT = 30_000;
 const BATCH_PAGES = 500;
 
 const RESERVE = "UPDATE delta_format SET next_id = max(next_id, ?) + ? RETURNING next_id AS end";
-/** Changes with commits of other connections, and with changes through this one. */
-const GET_VERSION = "SELECT data_version AS others, total_changes() AS changes FROM pragma_data_version";
+/** Changes with commits of other connections, and, if that is asked for, with changes through this one. */
+const GET_VERSION = "SELECT data_version || iif(?, ' ' || total_changes(), '') AS version FROM pragma_data_version";
 
 const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
 	FROM delta_threads`;
@@ -59,7 +59,7 @@ export class SqliteStorage implements Storage {
 	readonly #connection: SqliteConnection;
 	#epoch = 0;
 	#version = "";
-	#versionOf: SqliteDatabase | undefined;
+	#versionOf: SqliteSession | undefined;
 
 	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
 	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
@@ -165,11 +165,10 @@ export class SqliteStorage implements Storage {
 	}
 
 	async repair(): Promise<StorageDamage[]> {
-		this.#connection.checkWritable();
-		const { structure, counts } = await this.#findDamage();
-		const damage = [...structure, ...counts];
+		const { structure, rows } = await this.#findDamage(true);
+		const damage = [...structure, ...rows];
 		if (structure.length === 0) {
-			if (counts.length > 0) await this.#connection.change(recount);
+			if (rows.length > 0) await this.#connection.change(recount);
 			return damage;
 		}
 		const { path, name } = this.#source;
@@ -183,15 +182,14 @@ export class SqliteStorage implements Storage {
 	}
 
 	/** A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended. */
-	#findDamage(): Promise<ReturnType<typeof findDamage>> {
-		return this.#connection.alone(findDamage).catch((error: unknown) => {
+	#findDamage(isChange = false): Promise<ReturnType<typeof findDamage>> {
+		return this.#connection.alone(findDamage, isChange).catch((error: unknown) => {
 			if (!isCorrupt(error)) throw error;
-			return { structure: [{ problem: (error as Error).message }], counts: [] };
+			return { structure: [{ problem: (error as Error).message }], rows: [] };
 		});
 	}
 
-	async tidy(): Promise<boolean> {
-		this.#connection.checkWritable();
+	tidy(): Promise<boolean> {
 		return this.#connection.alone(({ db }) => {
 			const free = () => Number(db.pragma("freelist_count", { simple: true }));
 			const before = free();
@@ -199,7 +197,7 @@ export class SqliteStorage implements Storage {
 			const left = free();
 			if (left === 0 || left === before) db.pragma("wal_checkpoint(TRUNCATE)");
 			return left > 0 && left < before;
-		});
+		}, true);
 	}
 
 	/** See {@link backupTo}. */
@@ -212,12 +210,11 @@ export class SqliteStorage implements Storage {
 	}
 
 	#readEpoch(session: SqliteSession): number {
-		const { others, changes } = session.get(GET_VERSION) as { others: number; changes: number };
 		// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
-		const version = this.#source.isShared ? `${others} ${changes}` : String(others);
-		if (version !== this.#version || session.db !== this.#versionOf) this.#epoch++;
+		const { version } = session.get(GET_VERSION, this.#source.isShared ? 1 : 0) as { version: string };
+		if (version !== this.#version || session !== this.#versionOf) this.#epoch++;
 		this.#version = version;
-		this.#versionOf = session.db;
+		this.#versionOf = session;
 		return this.#epoch;
 	}
 }

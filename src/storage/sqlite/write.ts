@@ -22,9 +22,9 @@ interface Place extends Partial<CheckpointKey> {
 	readonly family: number;
 	readonly stamp: number;
 	readonly minute: number;
-	readonly pk: number | undefined;
+	readonly pk?: number | undefined;
 	/** Zero if it is the row of a checkpoint, and not of writes only. */
-	readonly isMissing: number | undefined;
+	readonly isMissing?: number | undefined;
 }
 
 const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
@@ -64,8 +64,7 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	const found = session.get<Place>(GET_PLACE, asked);
 	if (found?.pk !== undefined) checkFound(found, asked);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-	if (found === undefined) addThread(session, threadId, fresh, fresh, now);
-	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: undefined };
+	const place = found ?? addThread(session, threadId, fresh, fresh, now);
 	const replaced = checkpoint !== undefined && place.isMissing === 0;
 	const stamp = replaced ? fresh : place.stamp;
 	if (checkpoint !== undefined) {
@@ -95,8 +94,10 @@ export function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
-export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): void {
-	session.run(ADD_THREAD, threadId, family, stamp, now, now, minuteOf(now));
+export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): Place {
+	const minute = minuteOf(now);
+	session.run(ADD_THREAD, threadId, family, stamp, now, now, minute);
+	return { family, stamp, minute };
 }
 
 /** Adds a checkpoint, or puts it in the place of the one in this row, whose labels it keeps. */
