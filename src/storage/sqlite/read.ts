@@ -38,7 +38,7 @@ const COLUMNS = `pk, ${KEY}, parent_id AS parentId, run_id AS runId, source, ste
 	(SELECT stamp FROM delta_threads t WHERE t.thread_id = delta_checkpoints.thread_id) AS stamp`;
 const CHECKPOINTS = `SELECT ${COLUMNS} FROM delta_checkpoints`;
 const GET_CHECKPOINT = `${CHECKPOINTS} WHERE ${AT_KEY} AND head IS NOT NULL`;
-const GET_NEWEST = `${CHECKPOINTS} WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
+export const GET_NEWEST = `${CHECKPOINTS} WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 /** The union leaves out a row that was met before, so that a cycle ends. */
 const GET_PATH = `WITH RECURSIVE path (pk, parent) AS (
 		SELECT pk, parent_id FROM delta_checkpoints WHERE ${AT_KEY} AND head IS NOT NULL
@@ -87,14 +87,14 @@ export function read(
 }
 
 function findByKeys(session: SqliteSession, keys: readonly CheckpointKey[]): StoredCheckpoint[] {
-	return keys.flatMap((key) => session.all<StoredCheckpoint>(GET_CHECKPOINT, key).map((row) => checkFound(row, key)));
+	return keys.flatMap((key) => find<StoredCheckpoint>(session, GET_CHECKPOINT, key));
 }
 
 function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const { threadId, ns, before, after, source, step, labels, limit } = scan;
 	const isOfNamespace = threadId !== undefined && ns !== undefined;
 	if (isOfNamespace && limit === 1 && (before ?? after ?? source ?? step ?? labels) === undefined)
-		return session.all<StoredCheckpoint>(GET_NEWEST, { threadId, ns }).map((row) => checkFound(row, { threadId, ns }));
+		return find(session, GET_NEWEST, { threadId, ns });
 	// A label as it stands in the JSON of all labels; a number may also be the beginning of a longer one.
 	const texts = Object.entries(labels ?? {})
 		.slice(0, MOST_LABELS)
@@ -104,7 +104,7 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 		ns !== undefined && "ns = :ns",
 		before !== undefined && "checkpoint_id < :before",
 		// With a plus it does not guide the search but is checked: in a damaged index pages would repeat.
-		after && "checkpoint_id <= :id AND (+checkpoint_id < :id OR (thread_id, ns) > (:afterThread, :afterNs))",
+		after && "checkpoint_id <= :afterId AND (+checkpoint_id < :afterId OR (thread_id, ns) > (:afterThread, :afterNs))",
 		source !== undefined && "source = :source",
 		step !== undefined && "step = :step",
 		...texts.map(([name]) => `(labels IS NULL OR instr(labels, :${name}) > 0)`),
@@ -116,16 +116,26 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 		WHERE ${conditions.filter(Boolean).join(" AND ")} ${order} LIMIT :limit`;
 	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
 		${order}`;
-	const place = { id: after?.id, afterThread: after?.threadId, afterNs: after?.ns };
+	const place = { afterId: after?.id, afterThread: after?.threadId, afterNs: after?.ns };
 	const values = { ...scan, ...place, ...Object.fromEntries(texts) };
-	return session.all<StoredCheckpoint>(sql, values).map((row) => checkFound(row, { threadId, ns }));
+	return find(session, sql, values);
+}
+
+/** Rows of a key, or of a part of one. */
+export function find<Row extends Partial<CheckpointKey>>(
+	session: SqliteSession,
+	sql: string,
+	asked: Partial<CheckpointKey> & { list?: string },
+): Row[] {
+	const rows = session.all<Row>(sql, asked);
+	for (const row of rows) checkFound(row, asked);
+	return rows;
 }
 
 /** Throws if a row is another one than was asked for, by these fields: in a damaged index a search may end there. */
-export function checkFound<Row extends Partial<CheckpointKey>>(row: Row, asked: Partial<CheckpointKey>): Row {
+export function checkFound(row: Partial<CheckpointKey>, asked: Partial<CheckpointKey>): void {
 	const { threadId = row.threadId, ns = row.ns, id = row.id } = asked;
 	if (row.threadId !== threadId || row.ns !== ns || row.id !== id) throw damaged({ threadId, ns, id });
-	return row;
 }
 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
@@ -160,18 +170,15 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 	const rows = session.all<StoredCheckpoint>(GET_PATH, { threadId, ns, id, limit });
 	const last = rows.at(-1);
 	if (last === undefined) return { path: [], siblings: [], writes: [], deltaBases: [], orphans: undefined };
+	for (const [i, row] of rows.entries()) checkFound(row, { threadId, ns, id: i === 0 ? id : rows[i - 1]?.parentId });
 	const list = listOf(rows);
 	const onPath = new Set(rows.map((row) => row.pk));
-	const children = session.all<StoredCheckpoint>(GET_CHILDREN, { threadId, ns, list });
+	const children = find<StoredCheckpoint>(session, GET_CHILDREN, { threadId, ns, list });
 	const isStart =
 		last.parentId === undefined || findByKeys(session, [{ threadId, ns, id: last.parentId }]).length === 0;
 	return {
-		path: rows.map((row, i) =>
-			toCheckpoint(checkFound(row, { threadId, ns, id: i === 0 ? id : rows[i - 1]?.parentId })),
-		),
-		siblings: children
-			.filter(({ pk }) => !onPath.has(pk))
-			.map((row) => toCheckpoint(checkFound(row, { threadId, ns }))),
+		path: rows.map(toCheckpoint),
+		siblings: children.filter(({ pk }) => !onPath.has(pk)).map(toCheckpoint),
 		writes: findWrites(session, rows),
 		deltaBases: session.all<DeltaBaseRow>(GET_BASES_OF, { list }),
 		orphans: isStart ? session.all<WriteRow>(GET_ORPHANS, last) : undefined,
@@ -179,12 +186,10 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 }
 
 export function readThread(session: SqliteSession, threadId: string): ThreadReading {
-	const list = <Row extends CheckpointKey>(sql: string) =>
-		session.all<Row>(sql, { threadId }).map((row) => checkFound(row, { threadId }));
 	return {
-		checkpoints: list<ListedCheckpoint>(LIST_CHECKPOINTS),
-		writes: list<WriteRow>(LIST_WRITES),
-		deltaBases: list<DeltaBaseRow>(LIST_BASES),
+		checkpoints: find<ListedCheckpoint>(session, LIST_CHECKPOINTS, { threadId }),
+		writes: find<WriteRow>(session, LIST_WRITES, { threadId }),
+		deltaBases: find<DeltaBaseRow>(session, LIST_BASES, { threadId }),
 	};
 }
 

@@ -15,7 +15,7 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
-import { AT_KEY, checkFound, IN_NAMESPACE, IN_THREAD, KEY, LISTED } from "./read.ts";
+import { AT_KEY, checkFound, find, GET_NEWEST, IN_THREAD, KEY, LISTED } from "./read.ts";
 
 /** A thread, and the row of one of its checkpoints if there is one. */
 interface Place extends Partial<CheckpointKey> {
@@ -30,8 +30,6 @@ interface Place extends Partial<CheckpointKey> {
 const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
 const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, isMissing, threadId, ns, id
 	FROM delta_threads LEFT JOIN (${FIND_ROW}) WHERE thread_id = :threadId`;
-const GET_HEAD = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
-	WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 
 const ADD_THREAD = `INSERT INTO delta_threads
 	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
@@ -68,9 +66,11 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	const replaced = checkpoint !== undefined && place.isMissing === 0;
 	const stamp = replaced ? fresh : place.stamp;
 	if (checkpoint !== undefined) {
-		if (batch.onlyOnHead) guard(session, checkpoint, replaced);
+		const { ns } = checkpoint;
+		if (batch.onlyOnHead)
+			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
 		if (place.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
-		const newest = checkpoint.ns === "" ? checkpoint.id : undefined;
+		const newest = ns === "" ? checkpoint.id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
 		putCheckpoint(session, checkpoint, place.pk, labels);
@@ -81,12 +81,6 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	if (writes.length > 0) putWrites(session, checkpoint === undefined ? place.pk : undefined, writes);
 	for (const base of batch.deltaBases) putBase(session, base);
 	return { family: place.family, stamp, replaced };
-}
-
-function guard(session: SqliteSession, checkpoint: CheckpointRow, isStored: boolean): void {
-	const { threadId, ns } = checkpoint;
-	const head = session.get<ListedCheckpoint>(GET_HEAD, { threadId, ns });
-	checkHead(checkpoint, head && checkFound(head, { threadId, ns }), isStored);
 }
 
 /** The minute that a thread is indexed by. */
@@ -110,8 +104,7 @@ function putCheckpoint(session: SqliteSession, row: CheckpointRow, pk?: number, 
 
 /** The row of a checkpoint, which may have writes only. */
 function findRow(session: SqliteSession, key: CheckpointKey) {
-	const row = session.get<CheckpointKey & { pk: number; isMissing: number }>(FIND_ROW, key);
-	return row && checkFound(row, key);
+	return find<CheckpointKey & { pk: number; isMissing: number }>(session, FIND_ROW, key)[0];
 }
 
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
@@ -235,8 +228,7 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 }
 
 function listPks(session: SqliteSession, threadId: string): number[] {
-	const rows = session.all<{ pk: number; threadId: string }>(LIST_PKS, { threadId });
-	return rows.map((row) => checkFound(row, { threadId }).pk);
+	return find<{ pk: number; threadId: string }>(session, LIST_PKS, { threadId }).map(({ pk }) => pk);
 }
 
 export function removeThread(session: SqliteSession, threadId: string): RowCount {
