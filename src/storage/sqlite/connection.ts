@@ -27,10 +27,7 @@ const SOON = Promise.resolve();
 
 /**
  * An SQLite database that is opened when it is needed, and waited for when other processes hold it, without ever
- * stopping this one.
- *
- * Changes of the same moment are committed together: one write to the file for all of them. Each is still all or nothing,
- * and one that fails takes nothing from the others.
+ * stopping this one. Of changes that are committed together each is all or nothing.
  */
 export class SqliteConnection {
 	readonly #source: SqliteSource;
@@ -60,11 +57,9 @@ export class SqliteConnection {
 	}
 
 	/**
-	 * Runs a change as one transaction, or as part of the one that the application has open on its own database. It is
-	 * committed with all others of the same tick.
+	 * Runs a change in one transaction with all others of the same tick, or in the one that the application has open.
 	 *
-	 * @param canWait whether the turn of the event loop may end first, once many such changes came one after the other,
-	 * unless another change or a read comes before
+	 * @param canWait whether, after many such changes in a row, the turn of the event loop may end before the commit
 	 */
 	change<T>(work: Work<T>, canWait = false): Promise<T> {
 		return this.#run(async () => {
@@ -82,11 +77,7 @@ export class SqliteConnection {
 		}, true);
 	}
 
-	/**
-	 * Runs what can't be part of a transaction.
-	 *
-	 * @param isChange whether it may write
-	 */
+	/** Runs what can't be part of a transaction. */
 	alone<T>(work: Work<T | Promise<T>>, isChange = false): Promise<T> {
 		return this.#run(async () => {
 			if (this.#source.isStale?.()) this.#letGo();

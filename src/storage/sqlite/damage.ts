@@ -4,13 +4,11 @@ import type { StorageDamage } from "../storage.ts";
 import { codeOf, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
-import { addThread } from "./write.ts";
+import { addThread, NEWEST } from "./write.ts";
 
 const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
 	WHERE pageno IN (SELECT value FROM json_each(?))`;
 const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
-const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
-	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
 const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
 	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
 const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
@@ -42,10 +40,7 @@ const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
 	(SELECT ifnull(max(family), 0) FROM delta_threads), (SELECT ifnull(max(stamp), 0) FROM delta_threads))
 	RETURNING next_id AS next`;
 
-/**
- * Looks for damage with SQLite's own means: of the structure, where rows may be lost or hidden; and by comparing rows with
- * each other, of what some count of others.
- */
+/** Looks for damage of the structure, where rows may be lost or hidden, and compares rows with each other. */
 export function findDamage(session: SqliteSession): Record<"structure" | "rows", StorageDamage[]> {
 	return { structure: collect("", () => checkIntegrity(session)), rows: findMismatches(session) };
 }

@@ -38,7 +38,7 @@ type Transaction = (work: () => unknown) => unknown;
  */
 export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 	try {
-		const Database = createRequire(import.meta.url)("better-sqlite3") as DatabaseConstructor;
+		const Database = createRequire(import.meta.url)("better-sqlite3");
 		return new Database(path, { readonly: isReadOnly, timeout: 0 });
 	} catch (cause) {
 		// The native part is loaded by the constructor, so that is where an unfinished installation shows.
@@ -51,8 +51,6 @@ export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 		);
 	}
 }
-
-type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
 
 /** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
@@ -108,11 +106,6 @@ export function codeOf(error: unknown): string {
 /** Whether another connection is in the way, for a moment or for long. */
 export function isBusy(error: unknown): boolean {
 	return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error));
-}
-
-/** An error that is waited for as a busy database is. */
-export function busyError(message: string): Error {
-	return Object.assign(new Error(message), { code: "SQLITE_BUSY" });
 }
 
 /** What SQLite's errors mean to a user, by how they begin. */

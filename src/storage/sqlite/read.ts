@@ -16,11 +16,7 @@ import type {
 import type { SqliteSession } from "./driver.ts";
 
 /** A row as it is stored. */
-interface StoredCheckpoint extends Omit<FoundCheckpoint, "blobs"> {
-	readonly pk: number;
-	/** JSON. */
-	readonly blobs: string | undefined;
-}
+type StoredCheckpoint = Omit<FoundCheckpoint, "blobs"> & { readonly pk: number; readonly blobs: string | undefined };
 
 /** Labels of a filter that are looked for: more hardly narrow it, and SQLite takes no more than a thousand conditions. */
 const MOST_LABELS = 8;

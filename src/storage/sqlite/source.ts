@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { busyError, codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
+import { codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
@@ -31,7 +31,6 @@ export interface SqliteSource {
 
 /** A file, or `":memory:"`. */
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
-	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
 	const configure = (db: SqliteDatabase) => {
 		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
@@ -43,13 +42,8 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 		if (waitsForDisk) db.pragma("fullfsync = ON");
 		limitLog(db);
 	};
-	return {
-		name: path,
-		path: isFile ? path : undefined,
-		waitsForDisk,
-		open: async () => openDatabase(path),
-		configure,
-	};
+	const file = path === ":memory:" || path === "" ? undefined : path;
+	return { name: path, path: file, waitsForDisk, open: async () => openDatabase(path), configure };
 }
 
 /**
@@ -92,7 +86,7 @@ export function readOnlySource(path: string): SqliteSource {
 			if (!isStale()) throw error;
 		}
 		// The next attempt finds the log of the process that has changed the file.
-		throw busyError("The file was changed while it was copied");
+		throw Object.assign(new Error("The file was changed while it was copied"), { code: "SQLITE_BUSY" });
 	};
 	return { name: path, isReadOnly: true, open, isStale };
 }

@@ -36,8 +36,6 @@ const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
 const GET_FAMILY = `${THREADS} WHERE family = ?`;
 const LIST_THREADS = `${THREADS} WHERE updated_minute <= ? AND (updated_at, thread_id) < (?, ?)
 	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT ?`;
-/** After all threads. */
-const END_OF_TIME = { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
 
 const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
@@ -99,8 +97,8 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read((session) => session.get(GET_THREAD, threadId));
 	}
 
-	listThreads(limit: number, after: Pick<ThreadRow, "updatedAt" | "threadId"> = END_OF_TIME): Promise<ThreadRow[]> {
-		const { updatedAt, threadId } = after;
+	listThreads(limit: number, after?: { updatedAt: number; threadId: string }): Promise<ThreadRow[]> {
+		const { updatedAt, threadId } = after ?? { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
 		return this.#connection.read((session) =>
 			session.all(LIST_THREADS, minuteOf(updatedAt), updatedAt, threadId, limit),
 		);
@@ -193,10 +191,10 @@ export class SqliteStorage implements Storage {
 		return this.#connection.alone(({ db }) => {
 			const free = () => Number(db.pragma("freelist_count", { simple: true }));
 			const before = free();
-			if (before > 0) db.pragma(`incremental_vacuum(${BATCH_PAGES})`);
-			const left = free();
-			if (left === 0 || left === before) db.pragma("wal_checkpoint(TRUNCATE)");
-			return left > 0 && left < before;
+			db.pragma(`incremental_vacuum(${BATCH_PAGES})`);
+			if (free() > 0 && free() < before) return true;
+			db.pragma("wal_checkpoint(TRUNCATE)");
+			return false;
 		}, true);
 	}
 

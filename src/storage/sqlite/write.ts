@@ -152,10 +152,9 @@ const REMOVE_WRITE = `DELETE FROM delta_writes WHERE ${WRITE_PLACE} RETURNING le
 const REMOVE_EMPTY = `DELETE FROM delta_checkpoints WHERE thread_id = ? AND head IS NULL
 	AND NOT EXISTS (SELECT 1 FROM delta_writes WHERE checkpoint_pk = pk)
 	AND NOT EXISTS (SELECT 1 FROM delta_bases WHERE checkpoint_pk = pk)`;
-const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (
-		SELECT checkpoint_id FROM delta_checkpoints c
-		WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1
-	) WHERE thread_id = ?`;
+export const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
+	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
+const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (${NEWEST}) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
 const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
