@@ -15,7 +15,7 @@ export interface CheckpointRow extends ListedCheckpoint {
 	/** `source` (`input`, `loop`, `update`, `fork`) and `step` of its metadata. */
 	readonly source: string | undefined;
 	readonly step: number | undefined;
-	/** Every blob that the head names, so that a read can answer them along with the row. */
+	/** Every blob that the head names. */
 	readonly blobs: readonly number[];
 	/** Versions, manifest and metadata, packed by the engine. */
 	readonly head: Uint8Array;
@@ -141,10 +141,7 @@ export interface PathReading {
 	/** Of the path, in any order. */
 	readonly writes: readonly WriteRow[];
 	readonly deltaBases: readonly DeltaBaseRow[];
-	/**
-	 * Writes of the namespace whose checkpoint has no row and a smaller id than the last of the path, in any order;
-	 * `undefined` unless the last of the path has no stored parent.
-	 */
+	/** Writes of the namespace without a checkpoint, before the last of the path; `undefined` if that has a stored parent. */
 	readonly orphans: readonly WriteRow[] | undefined;
 	/** Another number than before if the thread may have been changed by others than the methods of this object. */
 	readonly epoch: number;
@@ -314,10 +311,7 @@ export interface Storage {
 
 	/** Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none. */
 	check(): Promise<StorageDamage[]>;
-	/**
-	 * Makes its own structures right again, leaving out what is damaged beyond repair. Answers what {@link check} found and
-	 * what was lost; nothing if there was nothing to do.
-	 */
+	/** Makes them right again, without what can't be read. Answers what {@link check} found and what was lost. */
 	repair(): Promise<StorageDamage[]>;
 	/**
 	 * Gives space of removed rows back to the file system: one batch of it, so that writers wait for moments only. Answers

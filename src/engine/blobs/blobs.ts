@@ -23,7 +23,7 @@ export function weightOf({ bytes }: Encoded): number {
 }
 
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
-const ID_BLOCK = 256;
+const ID_BLOCK = 1024;
 
 /** Reads and makes blobs. Keeps the bytes of recent ones, since the next value of a channel is a patch on its last. */
 export class Blobs {

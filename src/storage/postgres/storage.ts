@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { IdStash } from "../id-stash.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -54,10 +53,6 @@ export class PostgresStorage implements Storage {
 	readonly #schema: string;
 	readonly #tables: Tables;
 	readonly #sql: Statements;
-	readonly #ids = new IdStash(async (count) => {
-		const [row] = await this.#query(this.#sql.reserve, { count });
-		return Number(row?.[0]);
-	});
 	/** Tells this object from others that change the same threads. */
 	readonly #writer = randomInt(2 ** 48 - 1);
 	#ready: Promise<void> | undefined;
@@ -70,8 +65,9 @@ export class PostgresStorage implements Storage {
 		this.#sql = statementsOn(this.#tables);
 	}
 
-	reserveIds(count: number): Promise<number> {
-		return this.#ids.take(count);
+	async reserveIds(count: number): Promise<number> {
+		const [row] = await this.#query(this.#sql.reserve, { count });
+		return Number(row?.[0]);
 	}
 
 	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []): Promise<Reading> {

@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
+import { codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
 
 /**
  * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
@@ -18,10 +18,10 @@ export interface SqliteSource {
 	/** The file, if there is one that might be removed. */
 	readonly path?: string | undefined;
 	/** It belongs to the application, which has its own settings and will also close it. */
-	readonly isShared: boolean;
-	readonly isReadOnly: boolean;
+	readonly isShared?: true;
+	readonly isReadOnly?: true;
 	/** Whether a commit takes so long that others are worth waiting for. */
-	readonly waitsForDisk: boolean;
+	readonly waitsForDisk?: boolean;
 	open(): Promise<SqliteDatabase>;
 	/** Settings for a database that is empty or ours. */
 	configure?(db: SqliteDatabase): void;
@@ -31,7 +31,6 @@ export interface SqliteSource {
 
 /** A file, or `":memory:"`. */
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
-	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
 	const configure = (db: SqliteDatabase) => {
 		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
@@ -43,15 +42,8 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 		if (waitsForDisk) db.pragma("fullfsync = ON");
 		limitLog(db);
 	};
-	return {
-		name: path,
-		path: isFile ? path : undefined,
-		isShared: false,
-		isReadOnly: false,
-		waitsForDisk,
-		open: async () => openDatabase(path),
-		configure,
-	};
+	const file = path === ":memory:" || path === "" ? undefined : path;
+	return { name: path, path: file, waitsForDisk, open: async () => openDatabase(path), configure };
 }
 
 /**
@@ -65,7 +57,7 @@ export function limitLog(db: SqliteDatabase): void {
 
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
-	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: async () => db };
+	return { name: db.name, isShared: true, open: async () => db };
 }
 
 /**
@@ -94,21 +86,21 @@ export function readOnlySource(path: string): SqliteSource {
 			if (!isStale()) throw error;
 		}
 		// The next attempt finds the log of the process that has changed the file.
-		throw busyError("The file was changed while it was copied");
+		throw Object.assign(new Error("The file was changed while it was copied"), { code: "SQLITE_BUSY" });
 	};
-	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
+	return { name: path, isReadOnly: true, open, isStale };
 }
 
 /** Opens a file whose log is there; SQLite may refuse if whoever left the log is gone. */
 function openInPlace(path: string): SqliteDatabase | undefined {
 	if (!existsSync(`${path}-wal`) || !existsSync(`${path}-shm`)) return undefined;
-	const db = openDatabase(path, { readonly: true, fileMustExist: true });
+	const db = openDatabase(path, true);
 	try {
 		db.pragma("schema_version");
 		return db;
 	} catch (error) {
 		db.close();
-		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(String((error as { code?: unknown }).code))) return undefined;
+		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(codeOf(error))) return undefined;
 		throw error;
 	}
 }
@@ -129,7 +121,7 @@ async function openCopy(path: string): Promise<SqliteDatabase> {
 			await copyFile(path + end, copy + end, constants.COPYFILE_FICLONE);
 			await chmod(copy + end, 0o600);
 		}
-		const db = openDatabase(copy, { fileMustExist: true });
+		const db = openDatabase(copy);
 		// Without a log SQLite needs no files but this one, which it holds from here on.
 		db.pragma("journal_mode = DELETE");
 		return db;
