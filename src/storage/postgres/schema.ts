@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import { CheckpointError, quote } from "../../errors.ts";
 import { codeOf } from "./driver.ts";
-import type { PostgresSession, Query } from "./session.ts";
+import { inTransaction, type PostgresSession, type Query } from "./session.ts";
 
 /** A name as SQL has it. */
 function quoteName(name: string): string {
@@ -130,11 +129,9 @@ const FORMAT_VERSION = MIGRATIONS.length;
 export async function migrate(session: PostgresSession, schema: string): Promise<void> {
 	const tables = tablesOf(schema);
 	const readVersion = async (query: Query) => {
-		const [row] = await query(`SELECT version, current_setting($setting) FROM ${tables.format}`, {
-			setting: ARRAY_NULLS,
-		});
+		// Only a statement with a parameter shows that a pool asks for binary values.
+		const [row] = await query(`SELECT version FROM ${tables.format} LIMIT $limit::int`, { limit: 1 });
 		const version = Number(row?.[0] ?? 0);
-		if (row !== undefined) checkArrayNulls(row[1]);
 		if (version <= FORMAT_VERSION) return version;
 		throw new CheckpointError(
 			"NEWER_FORMAT",
@@ -151,40 +148,25 @@ export async function migrate(session: PostgresSession, schema: string): Promise
 		}
 	};
 	if (await session.run(isThere)) return;
-	await session.transact(async (query) => {
-		// Other processes may do the same at this moment: the second one finds it done.
-		await query(LOCK, { key: lockKey(schema) });
-		const [found] = await query(INSPECT, { schema, format: tables.format, setting: ARRAY_NULLS });
-		const [encoding, hasSchema, hasFormat, arrayNulls] = found ?? [];
-		checkArrayNulls(arrayNulls);
-		if (encoding !== "UTF8")
-			throw new CheckpointError(
-				"FOREIGN_DATABASE",
-				`The database has encoding ${encoding}, but ids can be any text: use one with encoding UTF8.`,
-			);
-		if (hasSchema === "f") await query(`CREATE SCHEMA ${quoteName(schema)}`);
-		const version = hasFormat === "f" ? 0 : await readVersion(query);
-		for (const step of MIGRATIONS.slice(version)) await query(step(tables));
-		if (version < FORMAT_VERSION) await query(`UPDATE ${tables.format} SET version = ${FORMAT_VERSION}`);
-	});
+	await session.run((query) =>
+		inTransaction(query, async () => {
+			// Other processes may do the same at this moment: the second one finds it done.
+			await query(LOCK, { name: `langgraph-checkpoint-delta ${schema}` });
+			const [found] = await query(INSPECT, { schema, format: tables.format });
+			const [encoding, hasSchema, hasFormat] = found ?? [];
+			if (encoding !== "UTF8")
+				throw new CheckpointError(
+					"FOREIGN_DATABASE",
+					`The database has encoding ${encoding}, but ids can be any text: use one with encoding UTF8.`,
+				);
+			if (hasSchema === "f") await query(`CREATE SCHEMA ${quoteName(schema)}`);
+			const version = hasFormat === "f" ? 0 : await readVersion(query);
+			for (const step of MIGRATIONS.slice(version)) await query(step(tables));
+			if (version < FORMAT_VERSION) await query(`UPDATE ${tables.format} SET version = ${FORMAT_VERSION}`);
+		}),
+	);
 }
 
-const LOCK = "SELECT pg_advisory_xact_lock($key::bigint)";
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($name, 0))";
 const INSPECT = `SELECT current_setting('server_encoding'),
-	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL,
-	current_setting($setting)`;
-const ARRAY_NULLS = "array_nulls";
-
-/** Rows are sent as an array for each column. */
-function checkArrayNulls(setting: string | null | undefined): void {
-	if (setting !== "on")
-		throw new CheckpointError(
-			"STORAGE",
-			"PostgreSQL has `array_nulls = off`, and would take NULL in an array for text: set it to `on` for the saver's role.",
-		);
-}
-
-/** A number that nobody else is likely to lock. */
-function lockKey(schema: string): string {
-	return createHash("sha256").update(`langgraph-checkpoint-delta ${schema}`).digest().readBigInt64BE().toString();
-}
+	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL`;

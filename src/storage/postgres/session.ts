@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
 import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
+import { toText } from "./rows.ts";
 import { compile, type SqlRow, type Statement, type Values } from "./statement.ts";
 
 /** Runs one statement on the connection that a piece of work holds. */
@@ -37,26 +38,6 @@ export class PostgresSession {
 		this.#open = open;
 		this.#options = options;
 		this.#isNaming = options.prepare;
-	}
-
-	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
-	query(sql: string, values?: Values): Promise<SqlRow[]> {
-		return this.run((query) => query(sql, values));
-	}
-
-	/**
-	 * Several statements as one transaction.
-	 *
-	 * @param work is told, when it is tried again, what the try before answered whose commit may have come through
-	 */
-	transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
-		let earlier: T | undefined;
-		return this.run((query) =>
-			inTransaction(query, async () => {
-				earlier = await work(query, earlier);
-				return earlier;
-			}),
-		);
 	}
 
 	/** Work that is done on one connection, and again on another if it fails on that one. */
@@ -110,7 +91,7 @@ export class PostgresSession {
 			text,
 			rowMode: "array",
 			types: RAW,
-			...(parameters.length > 0 && { values: parameters.map((parameter) => values[parameter]) }),
+			...(parameters.length > 0 && { values: parameters.map((parameter) => toParameter(values[parameter])) }),
 			...(this.#isNaming && parameters.length > 0 && { name }),
 		});
 		const { rows } = await inTime(sent, end, "The server did not answer in time");
@@ -140,6 +121,10 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 		if (!judge(error).isBroken) await query("ROLLBACK");
 		throw error;
 	}
+}
+
+function toParameter(value: unknown): unknown {
+	return typeof value === "string" ? toText(value) : value;
 }
 
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
