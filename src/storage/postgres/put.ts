@@ -11,19 +11,15 @@ import type { SqlRow, Values } from "./statement.ts";
  * All parts of it see the database as it was when it began, except for rows that it locks or finds taken. So the thread
  * comes first: once it is locked, its stamp is the current one and stays so until the commit. What else was added to the
  * thread meanwhile is not seen. If the batch has the same checkpoint or task it fails on their keys, and is sent again.
- *
- * @param isRetry the batch was sent before, and may have been stored
  */
-export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean): string {
+export function putStatement(tables: Tables, batch: PutBatch): string {
 	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
 	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
-	const mayRace = isGuarded || checkpoint === undefined;
-	const obstacles = [...(mayRace ? ["raced"] : []), ...(isGuarded ? ["branch"] : []), ...(isRetry ? ["applied"] : [])];
+	const mayFail = isGuarded || checkpoint === undefined;
 	const parts = [
 		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
-		isRetry && findApplied(tables, batch),
-		isGuarded && findBranch(tables, isRetry),
-		chooseThread(tables, batch, obstacles),
+		isGuarded && findBranch(tables),
+		chooseThread(tables, batch, mayFail),
 		checkpoint !== undefined && putCheckpoint(tables),
 		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
 		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
@@ -34,13 +30,23 @@ export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean):
 		checkpoint === undefined
 			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
 			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
-		isRetry &&
-			`SELECT 'stored', family::text, stamp::text, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text
-			FROM guard WHERE EXISTS (SELECT FROM applied)`,
-		mayRace && "SELECT 'raced', NULL, NULL, NULL FROM raced",
-		isGuarded && "SELECT 'branch', id, NULL, NULL FROM branch",
+		mayFail && "SELECT kind, id, NULL, NULL FROM obstacle",
 	];
 	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
+}
+
+/**
+ * The answer for a batch that was sent before, if it was stored. Delta bases alone may be stored twice. The thread must
+ * be locked by then: the first sending may still be under way.
+ */
+export function storedStatement({ thread, checkpoint, write }: Tables): string {
+	return `SELECT 'stored', family, stamp, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text FROM ${thread} t
+		WHERE thread_id = $threadId AND (EXISTS (
+			SELECT FROM ${checkpoint} c WHERE c.thread = t.number AND c.batch = $fresh::bigint AND c.ns = $ns AND c.id = $id
+		) OR EXISTS (
+			SELECT FROM ${write} w WHERE w.thread = t.number AND w.batch = $fresh::bigint
+				AND w.ns = $writeNs AND w.checkpoint = $writeId AND w.task = $task
+		))`;
 }
 
 /** @param writer the storage object */
@@ -100,50 +106,41 @@ function shareThread({ thread }: Tables): string {
 		WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
 	), guard AS MATERIALIZED (
 		SELECT * FROM shared UNION ALL SELECT * FROM taken
-	), raced AS MATERIALIZED (
-		SELECT FROM guard WHERE writer <> $writer::bigint
+	), obstacle AS MATERIALIZED (
+		SELECT 'raced' AS kind, NULL AS id FROM guard WHERE writer <> $writer::bigint
 	)`;
-}
-
-/** Finds what a first sending has stored. */
-function findApplied({ checkpoint, write }: Tables, batch: PutBatch): string {
-	const place = "thread = (SELECT number FROM guard) AND batch = $fresh::bigint";
-	if (batch.checkpoint !== undefined)
-		return `applied AS MATERIALIZED (SELECT FROM ${checkpoint} WHERE ${place} AND ns = $ns AND id = $id)`;
-	if (batch.writes.length > 0)
-		return `applied AS MATERIALIZED (
-			SELECT FROM ${write} WHERE ${place} AND ns = $writeNs AND checkpoint = $writeId AND task = $task LIMIT 1
-		)`;
-	// Delta bases may be stored twice.
-	return "applied AS MATERIALIZED (SELECT FROM guard WHERE false)";
 }
 
 /**
  * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
  * the statement must begin anew.
  */
-function findBranch({ thread, checkpoint }: Tables, isRetry: boolean): string {
+function findBranch({ thread, checkpoint }: Tables): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
 		SELECT FROM guard g WHERE NOT EXISTS (
 			SELECT FROM ${thread} t WHERE t.thread_id = $threadId AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
 		)
-	), branch AS MATERIALIZED (
-		SELECT n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
+	), obstacle AS MATERIALIZED (
+		SELECT 'raced' AS kind, NULL AS id FROM raced
+		UNION ALL
+		SELECT 'branch', n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
 		WHERE n.id <> $id AND NOT coalesce(n.id = $parentId AND n.id < $id, false)
 			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
-			AND NOT EXISTS (SELECT FROM raced) ${isRetry ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
+			AND NOT EXISTS (SELECT FROM raced)
 	)`;
 }
 
 /**
  * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
  *
- * @param obstacles parts whose rows keep the batch from being stored
+ * @param mayFail `obstacle` may have a row that keeps the batch from being stored
  */
-function chooseThread(tables: Tables, batch: PutBatch, obstacles: readonly string[]): string {
-	const conditions = [batch.stamp === undefined ? "true" : "stamp = $stamp::bigint"];
-	for (const name of obstacles) conditions.push(`NOT EXISTS (SELECT FROM ${name})`);
+function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string {
+	const conditions = [
+		batch.stamp === undefined ? "true" : "stamp = $stamp::bigint",
+		...(mayFail ? ["NOT EXISTS (SELECT FROM obstacle)"] : []),
+	];
 	const current = `SELECT number, family, stamp FROM guard WHERE ${conditions.join(" AND ")}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";

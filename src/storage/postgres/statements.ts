@@ -1,4 +1,4 @@
-import { insertThread, insertWrites, upsertBases } from "./put.ts";
+import { insertThread, insertWrites, storedStatement, upsertBases } from "./put.ts";
 import { askBlobs, askPath, askThread } from "./read.ts";
 import {
 	CHECKPOINT,
@@ -79,6 +79,7 @@ export function statementsOn(tables: Tables) {
 			(SELECT coalesce(sum(octet_length(data)), 0) FROM ${blob})`,
 
 		lockThread: `SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`,
+		findStored: storedStatement(tables),
 		/** Also counts again. */
 		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint,
 			checkpoints = (SELECT count(*) FROM ${checkpoint} WHERE thread = $number::bigint),

@@ -118,9 +118,13 @@ export class PostgresStorage implements Storage {
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
 		const values = putValues(batch, this.#writer);
 		return this.#run((query, isRetry) => {
-			const store = async () => toPutResult(await query(putStatement(this.#tables, batch, isRetry), values), batch);
-			// The first sending may still be under way: once the thread is locked it has ended.
-			return isRetry ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
+			const store = async () => toPutResult(await query(putStatement(this.#tables, batch), values), batch);
+			if (!isRetry) return store();
+			return inTransaction(query, async () => {
+				await query(this.#sql.lockThread, values);
+				const stored = await query(this.#sql.findStored, values);
+				return stored.length > 0 ? toPutResult(stored, batch) : store();
+			});
 		});
 	}
 
