@@ -50,13 +50,12 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
 	if (typeof database !== "string" && typeof database?.connect !== "function")
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
-	// PostgreSQL would take all halves of surrogate pairs for one character.
-	if (typeof schema !== "string" || schema === "" || schema.includes("\0") || !schema.isWellFormed())
-		throw new CheckpointError("INVALID_OPTION", `\`schema\` must be the name of a schema, got ${quote(schema)}.`);
-	if (Buffer.byteLength(schema) > LONGEST_NAME)
+	// PostgreSQL would take all halves of surrogate pairs for one character, and share tables with names that begin alike.
+	const isName = typeof schema === "string" && /^[^\0]+$/.test(schema) && schema.isWellFormed();
+	if (!isName || Buffer.byteLength(schema) > LONGEST_NAME)
 		throw new CheckpointError(
 			"INVALID_OPTION",
-			`\`schema\` must have at most ${LONGEST_NAME} bytes, got ${quote(schema)}: PostgreSQL would cut it, and share its tables with other names that begin alike.`,
+			`\`schema\` must be the name of a schema with at most ${LONGEST_NAME} bytes, got ${quote(schema)}.`,
 		);
 	if (!Number.isFinite(retryTimeout) || retryTimeout < 0)
 		throw new CheckpointError(
