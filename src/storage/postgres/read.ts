@@ -8,7 +8,6 @@ import {
 	given,
 	LISTED_CHECKPOINT,
 	number,
-	toText,
 } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { ask, type Question, type Values } from "./statement.ts";
@@ -23,7 +22,7 @@ function lookUp(table: string, alias: string, condition: string): string {
 
 /** The checkpoints of a scan: the first ones of each thread, and of these the first. */
 function scanRows({ thread, checkpoint }: Tables, scan: Scan): string {
-	const { threadId, ns, before, after, source, step, labels = {} } = scan;
+	const { threadId, ns, before, after, source, step, labels } = scan;
 	const where = ["c.thread = t.number"];
 	if (ns !== undefined) where.push("c.ns = $ns");
 	if (before !== undefined) where.push("c.id < $before");
@@ -32,7 +31,7 @@ function scanRows({ thread, checkpoint }: Tables, scan: Scan): string {
 		where.push("c.id <= $afterId", "(c.id < $afterId OR (t.thread_id, c.ns) > ($afterThread, $afterNs))");
 	if (source !== undefined) where.push("c.source = $source");
 	if (step !== undefined) where.push("c.step = $step::bigint");
-	if (Object.keys(labels).length > 0) where.push("(c.labels @> $labels::jsonb OR c.labels IS NULL)");
+	if ((labelText(labels) ?? "{}") !== "{}") where.push("(c.labels @> $labels::jsonb OR c.labels IS NULL)");
 	return `SELECT *, row_number() OVER () AS place FROM (
 			SELECT t.thread_id, t.stamp, c.* FROM ${thread} t CROSS JOIN LATERAL (
 				SELECT * FROM ${checkpoint} c WHERE ${where.join(" AND ")} ORDER BY c.id DESC, c.ns LIMIT $limit::bigint
@@ -46,14 +45,10 @@ export function scanValues(scan: Scan): Values {
 	return { afterId: after?.id, afterThread: after?.threadId, afterNs: after?.ns, ...scan, labels: labelText(labels) };
 }
 
-/** Labels as JSON, which can't have U+0000 in a database either. */
+/** Labels as JSON. With characters that have to be escaped they are left out: a checkpoint without labels has any. */
 export function labelText(labels: Scan["labels"]): string | undefined {
-	if (labels === undefined) return undefined;
-	const escaped = Object.entries(labels).map(([key, value]) => [
-		toText(key),
-		typeof value === "string" ? toText(value) : value,
-	]);
-	return JSON.stringify(Object.fromEntries(escaped));
+	const json = labels && JSON.stringify(labels);
+	return json !== undefined && /\\u000[01]/.test(json) ? undefined : json;
 }
 
 /** The blobs whose ids are in `named`, and all that they are built on, but for those that are known. */
