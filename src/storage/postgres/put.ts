@@ -137,11 +137,9 @@ function findBranch({ thread, checkpoint }: Tables): string {
  * @param mayFail `obstacle` may have a row that keeps the batch from being stored
  */
 function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string {
-	const conditions = [
-		batch.stamp === undefined ? "true" : "stamp = $stamp::bigint",
-		...(mayFail ? ["NOT EXISTS (SELECT FROM obstacle)"] : []),
-	];
-	const current = `SELECT number, family, stamp FROM guard WHERE ${conditions.join(" AND ")}`;
+	const isFree = mayFail ? "NOT EXISTS (SELECT FROM obstacle)" : "true";
+	const isCurrent = batch.stamp === undefined ? "true" : "stamp = $stamp::bigint";
+	const current = `SELECT number, family, stamp FROM guard WHERE ${isFree} AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
 	return `created AS (

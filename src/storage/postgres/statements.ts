@@ -17,6 +17,9 @@ import {
 import type { Tables } from "./schema.ts";
 import { ask } from "./statement.ts";
 
+/** Tables whose rows belong to a thread. */
+const OF_THREADS = ["checkpoint", "write", "base"] as const;
+
 /** Statements that are the same for every call. */
 export function statementsOn(tables: Tables) {
 	const { thread, checkpoint, blob, write, base, sequence } = tables;
@@ -39,7 +42,8 @@ export function statementsOn(tables: Tables) {
 	const copied = (table: string, id: string, columns: string) => `INSERT INTO ${table} (thread, ${columns})
 		SELECT $number::bigint, ${columns} FROM ${table} WHERE ${chosen(id, "$source::bigint")}`;
 	const numbered = "WITH thread AS (SELECT $number::bigint AS number)";
-	const isLost = (row: string) => `NOT EXISTS (SELECT FROM ${thread} t WHERE t.number = ${row}.thread)`;
+	const lost = (name: keyof Tables) =>
+		`${tables[name]} r WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.number = r.thread)`;
 	/** Other bytes for a row that has those that were seen. */
 	const replace = (table: string, column: string, key: string, also = "") =>
 		`UPDATE ${table} SET ${column} = $to ${also} WHERE ${key} AND ${column} = $from RETURNING 1`;
@@ -136,13 +140,8 @@ export function statementsOn(tables: Tables) {
 
 		clearThreads: `DELETE FROM ${thread}`,
 		/** Removes rows of threads that are not there. */
-		sweep: `WITH checkpoints AS (
-				DELETE FROM ${checkpoint} r WHERE ${isLost("r")}
-			), writes AS (
-				DELETE FROM ${write} r WHERE ${isLost("r")}
-			), bases AS (
-				DELETE FROM ${base} r WHERE ${isLost("r")}
-			) DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
+		sweep: `WITH ${OF_THREADS.map((name) => `${name}s AS (DELETE FROM ${lost(name)})`)}
+			DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
 		check: ask({
 			miscounted: [
 				{ threadId: text("thread_id") },
@@ -152,13 +151,7 @@ export function statementsOn(tables: Tables) {
 			],
 			lost: [
 				{ number: number("thread"), table: text("name") },
-				`(
-					SELECT DISTINCT r.thread, r.name FROM (
-						SELECT thread, 'checkpoint' AS name FROM ${checkpoint} UNION ALL
-						SELECT thread, 'write' FROM ${write} UNION ALL
-						SELECT thread, 'base' FROM ${base}
-					) r WHERE ${isLost("r")}
-				) lost`,
+				`(${OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' AS name FROM ${lost(name)}`).join(" UNION ALL ")}) r`,
 			],
 		}),
 	};

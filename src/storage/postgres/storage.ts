@@ -25,7 +25,7 @@ import type {
 import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
 import { askReading, scanValues } from "./read.ts";
 import { BASE, CHECKPOINT, CHECKPOINT_KEY, NEW_WRITE, OLD_WRITE, send, toText } from "./rows.ts";
-import { migrate, type Tables, tablesOf } from "./schema.ts";
+import { setUp, type Tables, tablesOf } from "./schema.ts";
 import { inTransaction, type PostgresSession, type Query } from "./session.ts";
 import type { Question, SqlRow, Values } from "./statement.ts";
 import { type Statements, statementsOn } from "./statements.ts";
@@ -226,19 +226,17 @@ export class PostgresStorage implements Storage {
 	/** Counts again, and removes rows of which only the number of their thread is left. */
 	async repair(): Promise<StorageDamage[]> {
 		const damage = await this.check();
-		for (const { threadId } of damage) if (threadId !== undefined) await this.#recount(threadId);
+		for (const { threadId } of damage) {
+			if (threadId === undefined) continue;
+			const stamp = await this.reserveIds(1);
+			await this.#transact(async (query) => {
+				// Locked before its rows are counted: nobody adds one meanwhile.
+				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
+				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
+			});
+		}
 		if (damage.some(({ threadId }) => threadId === undefined)) await this.#query(this.#sql.sweep);
 		return damage;
-	}
-
-	/** The thread is locked before its rows are counted: nobody adds one meanwhile. */
-	async #recount(threadId: string): Promise<void> {
-		const stamp = await this.reserveIds(1);
-		await this.#transact(async (query) => {
-			const [found] = await query(this.#sql.lockThread, { threadId });
-			if (found === undefined) return;
-			await query(this.#sql.restamp, { number: Number(found[0]), threadId, stamp, writer: this.#writer });
-		});
 	}
 
 	/** Nothing is ever left half removed, and the server gives space back by itself. */
@@ -276,7 +274,7 @@ export class PostgresStorage implements Storage {
 
 	/** Sets up the tables first. An error of that rejects the calls that wait for it; the next one begins anew. */
 	async #run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
-		this.#ready ??= migrate(this.#session, this.#schema).catch((error) => {
+		this.#ready ??= setUp(this.#session, this.#schema).catch((error) => {
 			this.#ready = undefined;
 			throw error;
 		});
