@@ -1,5 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { openPool, type PostgresPool } from "../storage/postgres/driver.ts";
+import type { PostgresPool } from "../storage/postgres/driver.ts";
 import { PostgresSession } from "../storage/postgres/session.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { checkOptions } from "./options.ts";
@@ -62,7 +62,5 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 			"INVALID_OPTION",
 			`\`retryTimeout\` must be a number of milliseconds, got ${quote(retryTimeout)}.`,
 		);
-	const isShared = typeof database !== "string";
-	const open = () => (isShared ? database : openPool(database));
-	return new PostgresStorage(new PostgresSession(open, { retryTimeout, prepare, isShared }), schema);
+	return new PostgresStorage(new PostgresSession(database, { retryTimeout, prepare }), schema);
 }

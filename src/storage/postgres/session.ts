@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
-import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
+import { judge, openPool, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
 import { toText } from "./rows.ts";
-import { compile, type SqlRow, type Statement, type Values } from "./statement.ts";
+import { compile, type SqlRow, type Values } from "./statement.ts";
 
 /** Runs one statement on the connection that a piece of work holds. */
 export type Query = (sql: string, values?: Values) => Promise<SqlRow[]>;
@@ -16,26 +16,25 @@ export interface SessionOptions {
 	readonly retryTimeout: number;
 	/** Whether statements are prepared once for each connection. */
 	readonly prepare: boolean;
-	/** The pool is the application's, which will also end it. */
-	readonly isShared: boolean;
 }
 
 /**
  * Statements on the connections of a pool. What ends in an error that may pass is tried again until the time is up:
  * conflicts, lost connections, a server that restarts or that another one takes over from. No connection is held
- * between two calls, and nothing is left behind on one.
+ * between two calls, and no setting or transaction is left behind on one.
  */
 export class PostgresSession {
-	readonly #open: () => PostgresPool;
+	readonly #database: string | PostgresPool;
 	readonly #options: SessionOptions;
 	/** By their text. */
-	readonly #statements = new Map<string, Statement>();
+	readonly #statements = new Map<string, ReturnType<typeof compile>>();
 	#pool: PostgresPool | undefined;
 	#isNaming: boolean;
 	#isClosed = false;
 
-	constructor(open: () => PostgresPool, options: SessionOptions) {
-		this.#open = open;
+	/** @param database a URL, or the application's pool, which will also end it */
+	constructor(database: string | PostgresPool, options: SessionOptions) {
+		this.#database = database;
 		this.#options = options;
 		this.#isNaming = options.prepare;
 	}
@@ -64,13 +63,12 @@ export class PostgresSession {
 		const pool = this.#pool;
 		this.#isClosed = true;
 		this.#pool = undefined;
-		if (!this.#options.isShared) await pool?.end();
+		if (pool !== this.#database) await pool?.end();
 	}
 
 	async #try<T>(work: (query: Query, isRetry: boolean) => Promise<T>, isRetry: boolean, end: number): Promise<T> {
 		const client = await this.#acquire(end);
-		// A connection that breaks tells its client besides the statement.
-		client.on("error", ignore);
+		keepQuiet(client);
 		let isBroken = false;
 		try {
 			return await work((sql, values) => this.#send(client, sql, values, end), isRetry);
@@ -78,7 +76,6 @@ export class PostgresSession {
 			isBroken = judge(error).isBroken;
 			throw error;
 		} finally {
-			client.off("error", ignore);
 			client.release(isBroken);
 		}
 	}
@@ -100,10 +97,7 @@ export class PostgresSession {
 
 	#acquire(end: number): Promise<PostgresClient> {
 		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
-		if (this.#pool === undefined) {
-			this.#pool = this.#open();
-			keepQuiet(this.#pool);
-		}
+		this.#pool ??= openQuietly(this.#database);
 		const acquired = this.#pool.connect();
 		const giveBack = (client: PostgresClient) => client.release();
 		return inTime(acquired, end, "No connection of the pool was free in time", giveBack);
@@ -138,17 +132,17 @@ function refuseBinary(): never {
 	throw new CheckpointError("INVALID_OPTION", "The pool of pg has `binary: true`: give the saver one of its own.");
 }
 
-/**
- * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if
- * nobody listened. The statement that meets them has its own.
- */
-function keepQuiet(pool: PostgresPool): void {
-	if (pool.listenerCount("error") === 0) pool.on("error", ignore);
-	if (!pool.listeners("connect").includes(keepClientQuiet)) pool.on("connect", keepClientQuiet);
+function openQuietly(database: string | PostgresPool): PostgresPool {
+	const pool = typeof database === "string" ? openPool(database) : database;
+	keepQuiet(pool);
+	// A connection can break in the moment that it is handed out.
+	if (!pool.listeners("connect").includes(keepQuiet)) pool.on("connect", keepQuiet);
+	return pool;
 }
 
-function keepClientQuiet(client: Pick<PostgresClient, "on">): void {
-	client.on("error", ignore);
+/** Errors of connections would end the process if nobody listened. The statement that meets them has its own. */
+function keepQuiet(source: Pick<PostgresClient, "on" | "listeners">): void {
+	if (!source.listeners("error").includes(ignore)) source.on("error", ignore);
 }
 
 function ignore(): void {}

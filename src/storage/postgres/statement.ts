@@ -4,20 +4,14 @@ import type { Column, Columns, Kind } from "./rows.ts";
 /** A row's columns as the server wrote them, in order. */
 export type SqlRow = (string | null)[];
 
-/** One SQL statement whose parameters have names. */
-export interface Statement {
-	/** The same for the same text only, so that a connection that several programs share can't mix them up. */
-	readonly name: string;
-	readonly text: string;
-	/** Names of the parameters, in the order of their numbers. */
-	readonly parameters: readonly string[];
-}
-
 /** Values of a statement's parameters, by name. A missing one is NULL, others than the statement's are ignored. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Turns `$thread` and the like into the numbers that PostgreSQL wants, except in quoted names. */
-export function compile(sql: string): Statement {
+/**
+ * Turns `$thread` and the like into the numbers that PostgreSQL wants, except in quoted names. The statement's name is
+ * the same for the same text only, so that a connection that several programs share can't mix them up.
+ */
+export function compile(sql: string): { name: string; text: string; parameters: string[] } {
 	const parameters: string[] = [];
 	const text = sql.replaceAll(/"[^"]*"|\$([a-z]\w*)/gi, (name, parameter: string | undefined) => {
 		if (parameter === undefined) return name;

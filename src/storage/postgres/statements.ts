@@ -156,5 +156,3 @@ export function statementsOn(tables: Tables) {
 		}),
 	};
 }
-
-export type Statements = ReturnType<typeof statementsOn>;

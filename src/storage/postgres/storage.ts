@@ -2,25 +2,17 @@ import { randomInt } from "node:crypto";
 import { compareRows } from "../compare-ids.ts";
 import { IdStash } from "../id-stash.ts";
 import type {
-	BlobRow,
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
-	PathReading,
 	PutBatch,
 	PutResult,
-	Reading,
 	RemoveBatch,
 	Replacement,
 	RowCount,
 	Scan,
 	Storage,
 	StorageDamage,
-	StorageTotals,
-	ThreadReading,
-	ThreadRow,
-	WriteKey,
 } from "../storage.ts";
 import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
 import { askReading, scanValues } from "./read.ts";
@@ -28,7 +20,7 @@ import { BASE, CHECKPOINT, CHECKPOINT_KEY, NEW_WRITE, OLD_WRITE, send, toText } 
 import { setUp, type Tables, tablesOf } from "./schema.ts";
 import { inTransaction, type PostgresSession, type Query } from "./session.ts";
 import type { Question, SqlRow, Values } from "./statement.ts";
-import { type Statements, statementsOn } from "./statements.ts";
+import { statementsOn } from "./statements.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
@@ -40,7 +32,7 @@ export class PostgresStorage implements Storage {
 	readonly #session: PostgresSession;
 	readonly #schema: string;
 	readonly #tables: Tables;
-	readonly #sql: Statements;
+	readonly #sql: ReturnType<typeof statementsOn>;
 	readonly #ids = new IdStash(async (count) => {
 		const [row] = await this.#query(this.#sql.reserve, { count });
 		return Number(row?.[0]);
@@ -61,14 +53,14 @@ export class PostgresStorage implements Storage {
 		return this.#ids.take(count);
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []): Promise<Reading> {
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []) {
 		const question = askReading(this.#tables, isKeys(which) ? undefined : which, depth);
 		const values = isKeys(which) ? send("k", CHECKPOINT_KEY, which) : scanValues(which);
 		const { checkpoints = [], writes = [], blobs = [] } = await this.#ask(question, { known, ...values });
 		return { checkpoints, writes, blobs };
 	}
 
-	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
+	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
 		const found = await this.#ask(this.#sql.path, { threadId, ns, id, limit });
 		const { path, siblings, writes, deltaBases, orphans, states } = found;
 		const [state] = states;
@@ -77,31 +69,31 @@ export class PostgresStorage implements Storage {
 		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
-	async readThread(threadId: string): Promise<ThreadReading> {
+	async readThread(threadId: string) {
 		const found = await this.#ask(this.#sql.thread, { threadId });
 		found.checkpoints.sort(compareRows);
 		return found;
 	}
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+	async getBlobs(ids: readonly number[]) {
 		return (await this.#ask(this.#sql.blobs, { ids, known: [] })).blobs;
 	}
 
-	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
+	findRuns(runIds: readonly string[]) {
 		return this.#ask(this.#sql.runs, { runs: runIds.map(toText) });
 	}
 
-	async getThread(threadId: string): Promise<ThreadRow | undefined> {
+	async getThread(threadId: string) {
 		return (await this.#ask(this.#sql.threadRow, { threadId })).threads[0];
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START): Promise<ThreadRow[]> {
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START) {
 		const { updatedAt, threadId } = after;
 		const values = { minute: minuteOf(updatedAt), updatedAt, threadId, limit };
 		return (await this.#ask(this.#sql.threadRows, values)).threads;
 	}
 
-	readFamily(family: number): Promise<{ blobs: ListedBlob[]; threads: ThreadRow[] }> {
+	readFamily(family: number) {
 		return this.#ask(this.#sql.family, { family });
 	}
 
@@ -109,7 +101,7 @@ export class PostgresStorage implements Storage {
 		return (await this.#query(this.#sql.families, { limit, after })).map(([family]) => Number(family));
 	}
 
-	async totals(): Promise<StorageTotals> {
+	async totals() {
 		const [row = []] = await this.#query(this.#sql.totals);
 		const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0, threads = 0, blobs = 0] = row.map(Number);
 		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: valueBytes } };
