@@ -1,23 +1,13 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { PostgresPool } from "../storage/postgres/driver.ts";
-import { PostgresSession } from "../storage/postgres/session.ts";
+import { PostgresSession, type SessionOptions } from "../storage/postgres/session.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 
-export interface PostgresSaverOptions extends SealedSaverOptions {
+export interface PostgresSaverOptions extends SealedSaverOptions, SessionOptions {
 	/** The schema of the tables, which is made if it is not there. Default `"public"`. */
 	schema?: string;
-	/**
-	 * How long a call is tried that meets a conflict, a lost connection or a server that restarts, in milliseconds.
-	 * Default 30,000.
-	 */
-	retryTimeout?: number;
-	/**
-	 * Whether statements are prepared once for each connection. Default true. A pooler that can't do this is noticed by
-	 * itself; `false` saves the attempt.
-	 */
-	prepare?: boolean;
 }
 
 /** PostgreSQL cuts longer names of schemas without an error. */
@@ -47,7 +37,7 @@ export class PostgresSaver extends SealedSaver {
 
 function storageFor(database: string | PostgresPool, options: PostgresSaverOptions): PostgresStorage {
 	checkOptions("PostgresSaver", options, [...SEALED_OPTIONS, "schema", "retryTimeout", "prepare"]);
-	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
+	const { schema = "public", retryTimeout = 0 } = options;
 	if (typeof database !== "string" && typeof database?.connect !== "function")
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
 	// PostgreSQL would take all halves of surrogate pairs for one character, and share tables with names that begin alike.
@@ -62,5 +52,5 @@ function storageFor(database: string | PostgresPool, options: PostgresSaverOptio
 			"INVALID_OPTION",
 			`\`retryTimeout\` must be a number of milliseconds, got ${quote(retryTimeout)}.`,
 		);
-	return new PostgresStorage(new PostgresSession(database, { retryTimeout, prepare }), schema);
+	return new PostgresStorage(new PostgresSession(database, options), schema);
 }

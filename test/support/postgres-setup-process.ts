@@ -4,7 +4,7 @@ import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 
 /** Sets up a schema, as one of several servers that start in the same moment. */
 const [url = "", schema = "", moment = "0"] = process.argv.slice(2);
-const session = new PostgresSession(url, { retryTimeout: 20_000, prepare: true });
+const session = new PostgresSession(url, { retryTimeout: 20_000 });
 const storage = new PostgresStorage(session, schema);
 await setTimeout(Number(moment) - Date.now());
 const first = await storage.reserveIds(100);

@@ -16,7 +16,7 @@ export async function postgresUrl(): Promise<string> {
 
 /** A storage as PostgresSaver makes it, without the envelopes. */
 export function openStorage(pool: pg.Pool, schema: string): PostgresStorage {
-	return new PostgresStorage(new PostgresSession(pool, { retryTimeout: 10_000, prepare: true }), schema);
+	return new PostgresStorage(new PostgresSession(pool, { retryTimeout: 10_000 }), schema);
 }
 
 /** A schema that only one test uses at a time. */

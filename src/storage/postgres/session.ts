@@ -12,10 +12,16 @@ const FIRST_PAUSE = 4;
 const LONGEST_PAUSE = 250;
 
 export interface SessionOptions {
-	/** How long a call is tried, in milliseconds. */
-	readonly retryTimeout: number;
-	/** Whether statements are prepared once for each connection. */
-	readonly prepare: boolean;
+	/**
+	 * How long a call is tried that meets a conflict, a lost connection or a server that restarts, in milliseconds.
+	 * Default 30,000.
+	 */
+	retryTimeout?: number;
+	/**
+	 * Whether statements are prepared once for each connection. Default true. A pooler that can't do this is noticed by
+	 * itself; `false` saves the attempt.
+	 */
+	prepare?: boolean;
 }
 
 /**
@@ -25,7 +31,7 @@ export interface SessionOptions {
  */
 export class PostgresSession {
 	readonly #database: string | PostgresPool;
-	readonly #options: SessionOptions;
+	readonly #retryTimeout: number;
 	/** By their text. */
 	readonly #statements = new Map<string, ReturnType<typeof compile>>();
 	#pool: PostgresPool | undefined;
@@ -33,15 +39,15 @@ export class PostgresSession {
 	#isClosed = false;
 
 	/** @param database a URL, or the application's pool, which will also end it */
-	constructor(database: string | PostgresPool, options: SessionOptions) {
+	constructor(database: string | PostgresPool, { retryTimeout = 30_000, prepare = true }: SessionOptions) {
 		this.#database = database;
-		this.#options = options;
-		this.#isNaming = options.prepare;
+		this.#retryTimeout = retryTimeout;
+		this.#isNaming = prepare;
 	}
 
 	/** Work that is done on one connection, and again on another if it fails on that one. */
 	async run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
-		const end = Date.now() + this.#options.retryTimeout;
+		const end = Date.now() + this.#retryTimeout;
 		let reason: unknown;
 		for (let attempt = 0; ; attempt++) {
 			try {
