@@ -11,8 +11,8 @@ export interface PostgresClient {
 
 export interface PostgresQuery {
 	readonly text: string;
-	readonly values?: unknown[];
-	readonly name?: string;
+	readonly values: unknown[];
+	readonly name: string | undefined;
 	readonly rowMode: "array";
 	readonly types: { getTypeParser(type: number, format: string): (value: string) => unknown };
 }

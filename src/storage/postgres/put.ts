@@ -58,7 +58,6 @@ export function putValues(batch: PutBatch, writer: number): Values {
 		stamp,
 		fresh,
 		now,
-		minute: minuteOf(now),
 		writer,
 		newest: checkpoint?.ns === "" ? checkpoint.id : undefined,
 		labels: labelText(labels),
@@ -157,7 +156,7 @@ function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string
 export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
 	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
 			writer_since, checkpoints, newest)
-		SELECT $threadId, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
+		SELECT $threadId, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $now::bigint / 60000,
 			$writer::bigint, $fresh::bigint, ${counts}
 		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
 }
@@ -176,7 +175,7 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 		SELECT number, family, r.replaced, CASE WHEN r.replaced THEN $fresh::bigint ELSE stamp END AS stamp
 		FROM thread, (SELECT EXISTS (SELECT FROM replaced) AS replaced) r
 	), touched AS (
-		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $minute::bigint, stamp = s.stamp,
+		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $now::bigint / 60000, stamp = s.stamp,
 			checkpoints = t.checkpoints + CASE WHEN s.replaced THEN 0 ELSE 1 END,
 			newest = CASE WHEN t.newest > $newest::text THEN t.newest ELSE coalesce($newest::text, t.newest) END,
 			writer = $writer::bigint,
@@ -225,9 +224,4 @@ export function upsertBases({ base }: Tables): string {
 	return `INSERT INTO ${base} (thread, ${key}, data)
 		SELECT DISTINCT ON (${key}) thread.number, ${key}, data FROM thread, ${given("base", BASE)}
 		ORDER BY ${key}, place DESC ON CONFLICT (thread, ${key}) DO UPDATE SET data = excluded.data`;
-}
-
-/** Threads are listed by the minute of their last update, so that most updates leave the index alone. */
-export function minuteOf(time: number): number {
-	return Math.floor(time / 60_000);
 }

@@ -90,12 +90,13 @@ export class PostgresSession {
 		const statement = this.#statements.get(sql) ?? compile(sql);
 		this.#statements.set(sql, statement);
 		const { name, text, parameters } = statement;
+		const given = parameters.map((parameter) => values[parameter]);
 		const sent = client.query({
 			text,
 			rowMode: "array",
 			types: RAW,
-			...(parameters.length > 0 && { values: parameters.map((parameter) => toParameter(values[parameter])) }),
-			...(this.#isNaming && parameters.length > 0 && { name }),
+			values: given.map((value) => (typeof value === "string" ? toText(value) : value)),
+			name: this.#isNaming && parameters.length > 0 ? name : undefined,
 		});
 		const { rows } = await inTime(sent, end, "The server did not answer in time");
 		return rows as SqlRow[];
@@ -123,16 +124,8 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 	}
 }
 
-function toParameter(value: unknown): unknown {
-	return typeof value === "string" ? toText(value) : value;
-}
-
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
-const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : keepText) };
-
-function keepText(text: string): string {
-	return text;
-}
+const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : String) };
 
 function refuseBinary(): never {
 	throw new CheckpointError("INVALID_OPTION", "The pool of pg has `binary: true`: give the saver one of its own.");

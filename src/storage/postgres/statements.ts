@@ -41,7 +41,6 @@ export function statementsOn(tables: Tables) {
 		AND ($key_id::text[] IS NULL OR (ns, ${id}) IN (SELECT ns, id FROM ${given("key", CHECKPOINT_KEY)}))`;
 	const copied = (table: string, id: string, columns: string) => `INSERT INTO ${table} (thread, ${columns})
 		SELECT $number::bigint, ${columns} FROM ${table} WHERE ${chosen(id, "$source::bigint")}`;
-	const numbered = "WITH thread AS (SELECT $number::bigint AS number)";
 	const lost = (name: keyof Tables) =>
 		`${tables[name]} r WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.number = r.thread)`;
 	/** Other bytes for a row that has those that were seen. */
@@ -65,7 +64,7 @@ export function statementsOn(tables: Tables) {
 			threads: [
 				THREAD,
 				`${thread} t
-				WHERE updated_minute <= $minute::bigint AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
+				WHERE updated_minute <= $updatedAt::bigint / 60000 AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
 				ORDER BY t.updated_minute DESC, t.updated_at DESC, t.thread_id DESC LIMIT $limit::bigint`,
 			],
 		}),
@@ -117,13 +116,15 @@ export function statementsOn(tables: Tables) {
 			), writes AS (
 				${copied(write, "checkpoint", `batch, ${columnsOf(WRITE)}`)}
 			) ${copied(base, "checkpoint", "ns, checkpoint, channel, data")}`,
-		/** Rows that are there keep their labels. */
-		putCheckpoints: `INSERT INTO ${checkpoint} (thread, batch, ${columnsOf(CHECKPOINT)})
-			SELECT $number::bigint, $number::bigint, ${columnsOf(CHECKPOINT)} FROM ${given("checkpoint", CHECKPOINT)}
-			ON CONFLICT (thread, ns, id) DO UPDATE SET parent = excluded.parent, run_id = excluded.run_id,
-				source = excluded.source, step = excluded.step, blobs = excluded.blobs, head = excluded.head`,
-		addWrites: `${numbered} ${insertWrites(tables)}`,
-		putBases: `${numbered} ${upsertBases(tables)}`,
+		/** Adds rows, or puts them in place of those with their keys. Checkpoints that are there keep their labels. */
+		putRows: `WITH thread AS (SELECT $number::bigint AS number), checkpoints AS (
+				INSERT INTO ${checkpoint} (thread, batch, ${columnsOf(CHECKPOINT)})
+				SELECT number, number, ${columnsOf(CHECKPOINT)} FROM thread, ${given("checkpoint", CHECKPOINT)}
+				ON CONFLICT (thread, ns, id) DO UPDATE SET parent = excluded.parent, run_id = excluded.run_id,
+					source = excluded.source, step = excluded.step, blobs = excluded.blobs, head = excluded.head
+			), writes AS (
+				${insertWrites(tables)}
+			) ${upsertBases(tables)}`,
 		countRows: `SELECT ${stored("WHERE thread = $number::bigint")}`,
 
 		replace: {

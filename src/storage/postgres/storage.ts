@@ -14,7 +14,7 @@ import type {
 	Storage,
 	StorageDamage,
 } from "../storage.ts";
-import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
+import { putStatement, putValues, toPutResult } from "./put.ts";
 import { askReading, scanValues } from "./read.ts";
 import { BASE, CHECKPOINT, CHECKPOINT_KEY, NEW_WRITE, OLD_WRITE, send, toText } from "./rows.ts";
 import { setUp, type Tables, tablesOf } from "./schema.ts";
@@ -54,8 +54,9 @@ export class PostgresStorage implements Storage {
 	}
 
 	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []) {
-		const question = askReading(this.#tables, isKeys(which) ? undefined : which, depth);
-		const values = isKeys(which) ? send("k", CHECKPOINT_KEY, which) : scanValues(which);
+		const isScan = "limit" in which;
+		const question = askReading(this.#tables, isScan ? which : undefined, depth);
+		const values = isScan ? scanValues(which) : send("k", CHECKPOINT_KEY, which);
 		const { checkpoints = [], writes = [], blobs = [] } = await this.#ask(question, { known, ...values });
 		return { checkpoints, writes, blobs };
 	}
@@ -88,9 +89,7 @@ export class PostgresStorage implements Storage {
 	}
 
 	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START) {
-		const { updatedAt, threadId } = after;
-		const values = { minute: minuteOf(updatedAt), updatedAt, threadId, limit };
-		return (await this.#ask(this.#sql.threadRows, values)).threads;
+		return (await this.#ask(this.#sql.threadRows, { limit, ...after })).threads;
 	}
 
 	readFamily(family: number) {
@@ -130,7 +129,8 @@ export class PostgresStorage implements Storage {
 			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: "yes" }))];
 			const keys = { ...send("key", CHECKPOINT_KEY, checkpoints), ...send("old", OLD_WRITE, old) };
 			const removed = toRowCount(await query(this.#sql.removeRows, { number, ...keys }));
-			await this.#putRows(query, number, { checkpoints: relinked, writes: [], deltaBases });
+			const rows = { ...send("checkpoint", CHECKPOINT, relinked), ...send("base", BASE, deltaBases) };
+			await query(this.#sql.putRows, { number, ...rows });
 			await query(this.#sql.restamp, { number, threadId, stamp: newStamp, writer: this.#writer });
 			return removed;
 		});
@@ -139,7 +139,7 @@ export class PostgresStorage implements Storage {
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const { fresh, now, keys } = batch;
 		const writer = this.#writer;
-		const target = { threadId: batch.target, number: fresh, fresh, stamp: fresh, now, minute: minuteOf(now), writer };
+		const target = { threadId: batch.target, number: fresh, fresh, stamp: fresh, now, writer };
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
 			const [found] = await query(this.#sql.lockThread, { threadId: batch.source });
 			const [source, family, stamp] = found?.map(Number) ?? [];
@@ -151,22 +151,11 @@ export class PostgresStorage implements Storage {
 				return Number(there?.[0]) === fresh ? earlier : undefined;
 			}
 			await query(this.#sql.copyRows, { ...target, source, ...(keys && send("key", CHECKPOINT_KEY, keys)) });
-			await this.#putRows(query, fresh, batch);
+			const rows = { ...send("checkpoint", CHECKPOINT, batch.checkpoints), ...send("base", BASE, batch.deltaBases) };
+			await query(this.#sql.putRows, { ...target, ...rows, ...send("write", NEW_WRITE, batch.writes) });
 			await query(this.#sql.restamp, target);
 			return toRowCount(await query(this.#sql.countRows, target));
 		});
-	}
-
-	/** Adds rows to a thread, or puts them in place of those with their keys. */
-	async #putRows(
-		query: Query,
-		number: number,
-		{ checkpoints, writes, deltaBases }: Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">,
-	): Promise<void> {
-		const put = (sql: string, rows: Values) => query(sql, { number, fresh: number, ...rows });
-		if (checkpoints.length > 0) await put(this.#sql.putCheckpoints, send("checkpoint", CHECKPOINT, checkpoints));
-		if (writes.length > 0) await put(this.#sql.addWrites, send("write", NEW_WRITE, writes));
-		if (deltaBases.length > 0) await put(this.#sql.putBases, send("base", BASE, deltaBases));
 	}
 
 	async removeThread(threadId: string): Promise<RowCount> {
@@ -273,10 +262,6 @@ export class PostgresStorage implements Storage {
 		await this.#ready;
 		return this.#session.run(work);
 	}
-}
-
-function isKeys(which: Scan | readonly CheckpointKey[]): which is readonly CheckpointKey[] {
-	return Array.isArray(which);
 }
 
 /** Of how many checkpoints and their bytes, writes and theirs. */
