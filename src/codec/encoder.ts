@@ -312,22 +312,6 @@ function isKept(text: string): boolean {
 	return text.isWellFormed() && text.charCodeAt(0) !== BYTE_ORDER_MARK;
 }
 
-/** Lists within lists of a row of the engine. */
-const DEEPEST_ROW = 4;
-
-/** Whether msgpackr keeps all of a list of numbers, texts, bytes and such lists: rows need no walk, as a rule. */
-export function isKeptList(list: readonly unknown[], deepest = DEEPEST_ROW): boolean {
-	for (let i = 0; i < list.length; i++) if (!isKeptField(list[i], deepest)) return false;
-	return true;
-}
-
-function isKeptField(value: unknown, deepest: number): boolean {
-	if (typeof value === "string") return isKept(value);
-	if (typeof value === "number") return value > 0 || value < 0 || Object.is(value, 0);
-	if (typeof value === "boolean" || value === null || value instanceof Uint8Array) return true;
-	return Array.isArray(value) && deepest > 0 && isKeptList(value, deepest - 1);
-}
-
 function utf16Bytes(text: string): Uint8Array {
 	return new Uint8Array(Uint16Array.from({ length: text.length }, (_, i) => text.charCodeAt(i)).buffer);
 }
