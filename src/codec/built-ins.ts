@@ -1,13 +1,9 @@
 import { TYPED_ARRAYS } from "./format.ts";
 
-/** An instance of a class of the language that has a place in the format. */
-export function isBuiltIn(value: object): boolean {
-	return isBinary(value) || [Map, Set, Date, RegExp, URL, Error].some((type) => value instanceof type);
-}
-
 /** One of a class that extends a class of the language, and that would come back as the latter. */
 export function isOddBuiltIn(value: object): boolean {
-	if (value instanceof Error || !(Array.isArray(value) || isBuiltIn(value))) return false;
+	if (!Array.isArray(value) && !isBinary(value) && ![Map, Set, Date, RegExp, URL].some((type) => value instanceof type))
+		return false;
 	const name = Object.prototype.toString.call(value).slice("[object ".length, -1);
 	const { [name]: type, Buffer } = globalThis as never as Record<string, { prototype: unknown }>;
 	const prototype = Object.getPrototypeOf(value);

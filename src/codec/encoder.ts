@@ -1,5 +1,5 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { hasToJson, isBinary, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { hasToJson, isBinary, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
@@ -33,6 +33,8 @@ export class Encoder {
 	/** The numbers that the decoder will give to objects, if the value is known to have references. */
 	#numbers: Map<object, number> | undefined;
 	#count = 0;
+	/** What the last object that was asked gave in its place. */
+	#standIn: unknown;
 	#depth = 0;
 	#hasRefs = false;
 
@@ -98,6 +100,7 @@ export class Encoder {
 		this.#seen = undefined;
 		this.#known = known;
 		this.#numbers = undefined;
+		this.#standIn = undefined;
 		this.#count = 0;
 		this.#depth = known === undefined ? -1 : 0;
 		this.#hasRefs = false;
@@ -276,21 +279,17 @@ export class Encoder {
 
 	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
 	#walkForeign(value: object, number: number): unknown {
+		// As JSON does it, an object is asked only once what should be stored in its place.
+		if (value === this.#standIn) return this.#walkProperties(value as Fields, true);
 		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
 		const stand = unboxed(standInFor(value));
 		if (stand === value) return this.#walkProperties(value as Fields, true);
-		this.#count = number;
 		// A new object takes the number of the one it stands for; anything else has none to give away.
-		if (typeof stand !== "object" || stand === null || this.#seen?.has(stand) || this.#known?.has(stand)) {
-			this.#seen?.delete(value);
-			return isUnstorable(stand) && !this.#isStrict ? null : this.#walk(stand);
-		}
-		// As JSON does it, an object is asked only once what should be stored in its place.
-		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && !isDeltaSnapshot(stand);
-		if (!isForeign || this.#classes.has(stand) || kindOf(stand) !== null || toLoadableJson(stand) !== undefined)
-			return this.#walk(stand);
-		this.#markSeen(stand);
-		return this.#walkProperties(stand as Fields, true);
+		this.#count = number;
+		const isNew = typeof stand === "object" && stand !== null && !this.#seen?.has(stand) && !this.#known?.has(stand);
+		if (!isNew) this.#seen?.delete(value);
+		this.#standIn = stand;
+		return this.#walk(stand);
 	}
 }
 
