@@ -22,11 +22,6 @@ export function nameOf(view: ArrayBufferView): unknown {
 	return view[Symbol.toStringTag as never];
 }
 
-/** A primitive value in place of the object that wraps it. */
-export function unboxed(value: unknown): unknown {
-	return [Number, String, Boolean, BigInt].some((type) => value instanceof type) ? (value as object).valueOf() : value;
-}
-
 /** What JSON leaves out of objects and puts null for in arrays. */
 export function isUnstorable(value: unknown): boolean {
 	return typeof value === "function" || typeof value === "symbol";

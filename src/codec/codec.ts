@@ -45,7 +45,7 @@ export class DeltaCodec implements Codec {
 		if (!willBeExtended || bytes[0] !== LAYOUT.array) return this.#decoder.decode(bytes);
 		const ends: number[] = [];
 		const value = this.#decoder.decode(bytes, ends);
-		this.#encoder.expect(value, bytes, ends);
+		this.#encoder.memos.keepRead(value, bytes, ends);
 		return value;
 	}
 }

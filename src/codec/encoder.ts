@@ -1,5 +1,5 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { hasToJson, isBinary, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { hasToJson, isBinary, isOddBuiltIn, isPlain, isUnstorable, nameOf } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
@@ -24,7 +24,7 @@ export class Encoder {
 	readonly #classes: ClassRegistry;
 	readonly #isStrict: boolean;
 	readonly #ignoresSharing: boolean;
-	readonly #memos: ListMemos;
+	readonly memos: ListMemos;
 	#isBusy = false;
 	/** Objects of this value. */
 	#seen: Set<object> | undefined;
@@ -46,7 +46,7 @@ export class Encoder {
 		this.#classes = classes;
 		this.#isStrict = isStrict;
 		this.#ignoresSharing = ignoresSharing;
-		this.#memos = new ListMemos(classes);
+		this.memos = new ListMemos(classes);
 	}
 
 	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
@@ -65,22 +65,17 @@ export class Encoder {
 		}
 	}
 
-	/** A list that was read from these bytes and will be encoded next, with something added. */
-	expect(list: unknown, bytes: Uint8Array, ends: number[]): void {
-		this.#memos.keepRead(list, bytes, ends);
-	}
-
 	/** A list whose first elements may have known bytes; `undefined` for any other value. */
 	#encodeLonger(value: unknown): Uint8Array | undefined {
-		const found = this.#memos.find(value);
+		const found = this.memos.find(value);
 		if (found === undefined) return undefined;
 		const { list, memo, count } = found;
 		this.#start(memo.objects);
 		const tail: unknown[] = [];
 		for (let i = count; i < list.length && !this.#hasRefs; i++) tail.push(this.#walk(list[i]));
 		// References count all objects of the list, and holes all elements, so that all must be walked.
-		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(list, memo, count, pack(tail, LAYOUT.array));
-		this.#memos.forget(list);
+		if (!this.#hasRefs && !isSparse(list)) return this.memos.append(list, memo, count, pack(tail, LAYOUT.array));
+		this.memos.forget(list);
 		return undefined;
 	}
 
@@ -282,7 +277,7 @@ export class Encoder {
 		// As JSON does it, an object is asked only once what should be stored in its place.
 		if (value === this.#standIn) return this.#walkProperties(value as Fields, true);
 		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
-		const stand = unboxed(standInFor(value));
+		const stand = standInFor(value);
 		if (stand === value) return this.#walkProperties(value as Fields, true);
 		// A new object takes the number of the one it stands for; anything else has none to give away.
 		this.#count = number;
