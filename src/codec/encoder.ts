@@ -123,7 +123,10 @@ export class Encoder {
 
 	#walkObject(value: object): unknown {
 		const number = this.#count;
-		if (!this.#markSeen(value)) return this.#walkReference(value);
+		if (!this.#markSeen(value)) {
+			this.#hasRefs = true;
+			return [undefined, TAG.reference, this.#numbers?.get(value)];
+		}
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		const prototype = Object.getPrototypeOf(value);
 		let walked: unknown;
@@ -146,11 +149,6 @@ export class Encoder {
 		this.#numbers?.set(value, this.#count);
 		this.#count++;
 		return true;
-	}
-
-	#walkReference(value: object): unknown {
-		this.#hasRefs = true;
-		return [undefined, TAG.reference, this.#numbers?.get(value)];
 	}
 
 	#walkArray(value: unknown[]): unknown[] {

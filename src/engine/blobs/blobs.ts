@@ -162,11 +162,6 @@ export class Blobs {
 		return { row, blob: wholeBlob(type, bytes) };
 	}
 
-	/** Those of these blobs whose values are at hand. */
-	knownOf(ids: Iterable<number>): number[] {
-		return [...ids].filter((id) => this.#recent.get(id) !== undefined);
-	}
-
 	/** A value, if it is at hand. */
 	peek(id: number): Blob | undefined {
 		return this.#recent.get(id);
