@@ -172,7 +172,7 @@ export class Engine {
 	/** Blobs that the last checkpoint of a namespace names and whose values are cached. */
 	knownBlobs(threadId: string, ns: string): number[] {
 		const view = this.#lastSeen({ threadId, ns })?.view;
-		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
+		return view === undefined ? [] : namedBlobs(view.head).filter((id) => this.blobs.peek(id) !== undefined);
 	}
 
 	/** Forgets everything that was read. */
