@@ -150,7 +150,7 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 					"CORRUPT",
 					`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
 				);
-			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
+			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }: { next_id: unknown }) =>
 				session.run("UPDATE delta_format SET next_id = ?", next_id),
 			);
 			lost.push(...findMismatches(session));
@@ -168,29 +168,23 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 	const names = columns.map(({ name }) => name).join(", ");
 	const insert = `INSERT OR IGNORE INTO ${table} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
 	const key = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
-	const copy = (rest: string, ...parameters: unknown[]) =>
-		readRows(
-			damaged,
-			`SELECT ${names} FROM ${table} NOT INDEXED ${rest}`,
-			(row) => target.run(insert, ...Object.values(row)),
-			...parameters,
-		);
+	const select = `SELECT ${names} FROM ${table} NOT INDEXED`;
+	const add = (row: object) => target.run(insert, ...Object.values(row));
+	const copy = (rest: string, ...keys: unknown[]) => readRows(damaged, `${select} ${rest}`, add, ...keys);
 	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
 	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
 	const known = new Set<unknown>();
-	for (const db of [damaged, target.db]) readRows(db, keys, ({ key: value }) => known.add(value));
+	for (const db of [damaged, target.db]) readRows(db, keys, ({ key }: { key: unknown }) => known.add(key));
 	for (const value of known) copy(`WHERE ${key[0]} = ?`, value);
 	return [{ problem: `Rows of ${table} can't be read, and are lost.` }];
 }
 
 /** Answers whether all rows could be read and used. */
-function readRows(db: SqliteDatabase, sql: string, use: (row: SqlRow) => void, ...parameters: unknown[]): boolean {
+function readRows<Row>(db: SqliteDatabase, sql: string, use: (row: Row) => void, ...parameters: unknown[]): boolean {
 	return isReadable(() => {
-		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as SqlRow));
+		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as Row));
 	});
 }
-
-type SqlRow = Record<string, unknown>;
 
 /** Runs what may meet damage. A row that has become impossible is damaged too. */
 function isReadable(work: () => void): boolean {

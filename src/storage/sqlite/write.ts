@@ -84,7 +84,7 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 }
 
 /** The minute that a thread is indexed by. */
-export function minuteOf(time: number): number {
+function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
