@@ -44,8 +44,8 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 }
 
 /**
- * Lets the log become half as large as the file before its pages are moved there, from SQLite's own 1,000 pages, 4 MB, to
- * 8,000. Each page is moved once, however often it has changed meanwhile: the longer the log, the less a step costs.
+ * Lets the log become half as large as the file, from 1,000 pages, 4 MB, to 8,000, before its pages are moved there: once
+ * each, however often they have changed meanwhile.
  */
 export function limitLog(db: SqliteDatabase): void {
 	const half = Math.floor(Number(db.pragma("page_count", { simple: true })) / 2);

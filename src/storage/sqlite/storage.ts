@@ -162,11 +162,8 @@ export class SqliteStorage implements Storage {
 
 	async repair(): Promise<StorageDamage[]> {
 		const { structure, rows } = await this.#findDamage(true);
-		const damage = [...structure, ...rows];
-		if (structure.length === 0) {
-			if (rows.length > 0) await this.#connection.change(recount);
-			return damage;
-		}
+		if (structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
+		if (structure.length === 0) return rows;
 		const { path, name } = this.#source;
 		if (path === undefined)
 			throw new CheckpointError(
@@ -174,7 +171,7 @@ export class SqliteStorage implements Storage {
 				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
 			);
 		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
-		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
+		return [...structure, ...rows, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
 	/** A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended. */
