@@ -117,15 +117,13 @@ export class SqliteConnection {
 				try {
 					return await work();
 				} catch (error) {
-					if (!isBusy(error) || performance.now() - since >= this.#busyTimeout) throw error;
+					if (!isBusy(error) || performance.now() - since >= this.#busyTimeout) throw translateError(error, name);
 				}
 				this.#pausing ??= pause(attempt).finally(() => {
 					this.#pausing = undefined;
 				});
 				await this.#pausing;
 			}
-		} catch (error) {
-			throw translateError(error, name);
 		} finally {
 			this.#running--;
 		}
@@ -199,6 +197,5 @@ export class SqliteConnection {
 /** Longer each time, and never the same for two processes. */
 async function pause(attempt: number): Promise<void> {
 	if (attempt < QUICK_RETRIES) return nextTurn();
-	const most = Math.min(2 ** (attempt - QUICK_RETRIES), LONGEST_PAUSE);
-	return sleep(1 + Math.random() * most);
+	return sleep(1 + Math.random() * Math.min(2 ** (attempt - QUICK_RETRIES), LONGEST_PAUSE));
 }

@@ -34,11 +34,11 @@ const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(iif(json_va
 	CROSS JOIN delta_blobs b ON b.id = named.value WHERE thread_id = ? LIMIT 1`;
 const RECOUNT = `UPDATE delta_threads
 	SET stamp = ?, checkpoints = (${COUNT}), newest = (${NEWEST}), updated_minute = updated_at / 60000`;
-/** Processes hand out numbers that they reserved long ago: those of a while are left out. */
+/** Processes hand out numbers that they reserved long ago: of those left out, the last are free. */
 const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
 	(SELECT ifnull(max(id), 0) FROM delta_blobs), (SELECT ifnull(max(family), 0) FROM delta_blobs),
 	(SELECT ifnull(max(family), 0) FROM delta_threads), (SELECT ifnull(max(stamp), 0) FROM delta_threads))
-	RETURNING next_id AS next`;
+	RETURNING next_id AS free`;
 
 /** Looks for damage of the structure, where rows may be lost or hidden, and compares rows with each other. */
 export function findDamage(session: SqliteSession): Record<"structure" | "rows", StorageDamage[]> {
@@ -82,13 +82,12 @@ export function isCorrupt(error: unknown): boolean {
 export function recount(session: SqliteSession): void {
 	for (const table of ["delta_writes", "delta_bases"])
 		session.run(`DELETE FROM ${table} WHERE checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)`);
-	let { next } = session.get(SKIP_IDS) as { next: number };
+	let { free } = session.get(SKIP_IDS) as { free: number };
 	for (const { threadId } of session.all<{ threadId: string }>(FIND_THREADLESS)) {
-		const { family = next } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
-		addThread(session, threadId, family, next++, Date.now());
+		const { family = --free } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
+		addThread(session, threadId, family, family, Date.now());
 	}
-	session.run(RECOUNT, next++);
-	session.run("UPDATE delta_format SET next_id = ?", next);
+	session.run(RECOUNT, --free);
 }
 
 /** Tables in the order they are copied, and where to learn of keys that a scan does not reach. */
@@ -102,9 +101,7 @@ const KEYS = {
 
 /**
  * Copies what SQLite can still read of a damaged file to a new one, and puts that in its place. The damaged file stays
- * beside it, under another name. Killed at any moment it leaves the one or the other.
- *
- * @returns what is missing now, and where the damaged file is
+ * beside it, under another name. Killed at any moment it leaves the one or the other in place.
  */
 export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
 	const unfinished = `${path}.repairing`;
@@ -150,7 +147,7 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 					"CORRUPT",
 					`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
 				);
-			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
+			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }: { next_id: unknown }) =>
 				session.run("UPDATE delta_format SET next_id = ?", next_id),
 			);
 			lost.push(...findMismatches(session));
@@ -168,29 +165,23 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 	const names = columns.map(({ name }) => name).join(", ");
 	const insert = `INSERT OR IGNORE INTO ${table} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
 	const key = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
-	const copy = (rest: string, ...parameters: unknown[]) =>
-		readRows(
-			damaged,
-			`SELECT ${names} FROM ${table} NOT INDEXED ${rest}`,
-			(row) => target.run(insert, ...Object.values(row)),
-			...parameters,
-		);
+	const select = `SELECT ${names} FROM ${table} NOT INDEXED`;
+	const add = (row: object) => target.run(insert, ...Object.values(row));
+	const copy = (rest: string, ...keys: unknown[]) => readRows(damaged, `${select} ${rest}`, add, ...keys);
 	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
 	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
 	const known = new Set<unknown>();
-	for (const db of [damaged, target.db]) readRows(db, keys, ({ key: value }) => known.add(value));
+	for (const db of [damaged, target.db]) readRows(db, keys, ({ key }: { key: unknown }) => known.add(key));
 	for (const value of known) copy(`WHERE ${key[0]} = ?`, value);
 	return [{ problem: `Rows of ${table} can't be read, and are lost.` }];
 }
 
 /** Answers whether all rows could be read and used. */
-function readRows(db: SqliteDatabase, sql: string, use: (row: SqlRow) => void, ...parameters: unknown[]): boolean {
+function readRows<Row>(db: SqliteDatabase, sql: string, use: (row: Row) => void, ...parameters: unknown[]): boolean {
 	return isReadable(() => {
-		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as SqlRow));
+		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as Row));
 	});
 }
-
-type SqlRow = Record<string, unknown>;
 
 /** Runs what may meet damage. A row that has become impossible is damaged too. */
 function isReadable(work: () => void): boolean {

@@ -113,30 +113,26 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
 		${order}`;
 	const place = { afterId: after?.id, afterThread: after?.threadId, afterNs: after?.ns };
-	const values = { ...scan, ...place, ...Object.fromEntries(texts) };
-	return find(session, sql, values);
+	return find(session, sql, Object.assign(place, scan, Object.fromEntries(texts)));
 }
 
+type Asked = Partial<CheckpointKey> & { list?: string };
+
 /** Rows of a key, or of a part of one. */
-export function find<Row extends Partial<CheckpointKey>>(
-	session: SqliteSession,
-	sql: string,
-	asked: Partial<CheckpointKey> & { list?: string },
-): Row[] {
+export function find<Row extends Asked>(session: SqliteSession, sql: string, asked: Asked): Row[] {
 	const rows = session.all<Row>(sql, asked);
 	for (const row of rows) checkFound(row, asked);
 	return rows;
 }
 
 /** Throws if a row is another one than was asked for, by these fields: in a damaged index a search may end there. */
-export function checkFound(row: Partial<CheckpointKey>, asked: Partial<CheckpointKey>): void {
+export function checkFound(row: Asked, asked: Asked): void {
 	const { threadId = row.threadId, ns = row.ns, id = row.id } = asked;
 	if (row.threadId !== threadId || row.ns !== ns || row.id !== id) throw damaged({ threadId, ns, id });
 }
 
 function findWrites(session: SqliteSession, checkpoints: readonly StoredCheckpoint[]): WriteRow[] {
-	const [first] = checkpoints;
-	if (checkpoints.length === 1) return session.all(GET_WRITES, first?.pk);
+	if (checkpoints.length === 1) return session.all(GET_WRITES, checkpoints[0]?.pk);
 	return session.all(GET_WRITES_OF, { list: listOf(checkpoints) });
 }
 

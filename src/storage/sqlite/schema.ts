@@ -6,11 +6,8 @@ import type { SqliteSource } from "./source.ts";
 const FORMAT_VERSION = 1;
 
 /**
- * Names carry a prefix because the database may be the application's own.
- *
- * A small put changes three pages: of threads, of checkpoints and of the index over their keys. That index also has the
- * parents, so that the children of a checkpoint are found without reading rows; threads are indexed by the minute of their
- * last change, which moves them within the index once a minute at the most.
+ * Names carry a prefix because the database may be the application's own. The index over keys also has the parents, so
+ * that children are found without reading rows. See README.md for why there are no more indexes.
  */
 const SCHEMA = `
 CREATE TABLE delta_threads (
@@ -87,12 +84,7 @@ const STATEMENTS = new Map(
 	[...SCHEMA.matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g)].map(([sql, name = ""]) => [name, sql]),
 );
 
-/**
- * Refuses a database that is not one of this package, or of a newer version of it. Changes nothing.
- *
- * @param isShared the application handed over its own open database, so that other tables are no surprise
- * @returns whether it has our tables
- */
+/** Answers whether a database has our tables. Refuses one of something else, unless it is shared, or of a newer version. */
 function checkFormat(session: SqliteSession, name: string, isShared?: boolean): boolean {
 	const rows = session.all<Record<string, string>>("SELECT type, name, sql FROM sqlite_schema");
 	const found = new Map(rows.map((row) => [row.name, row.sql]));

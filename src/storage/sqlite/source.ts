@@ -5,10 +5,7 @@ import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
 import { codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
 
-/**
- * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
- * which every commit waits until the disk has it.
- */
+/** What a commit survives: the death of the process, or also that of the machine. */
 export type Durability = "process" | "power";
 
 /** Where a connection gets its database from. */
@@ -47,8 +44,8 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 }
 
 /**
- * Lets the log become half as large as the file before its pages are moved there, from SQLite's own 1,000 pages, 4 MB, to
- * 8,000. Each page is moved once, however often it has changed meanwhile: the longer the log, the less a step costs.
+ * Lets the log become half as large as the file, from 1,000 pages, 4 MB, to 8,000, before its pages are moved there: once
+ * each, however often they have changed meanwhile.
  */
 export function limitLog(db: SqliteDatabase): void {
 	const half = Math.floor(Number(db.pragma("page_count", { simple: true })) / 2);
@@ -61,11 +58,8 @@ export function sharedSource(db: SqliteDatabase): SqliteSource {
 }
 
 /**
- * A file that is never written to, nor the folder that it is in.
- *
- * SQLite makes a log beside every database in WAL mode, even to read it. While somebody has the file open for writing, the
- * log is there, and the file is read where it is. Otherwise a copy among the temporary files is read, which is made anew
- * when the file has changed.
+ * A file that is never written to, nor its folder. SQLite makes a log beside every database in WAL mode, even to read it:
+ * only where a writer's log is there the file is read in place, otherwise a copy, made anew when the file has changed.
  */
 export function readOnlySource(path: string): SqliteSource {
 	let version = "";
@@ -78,13 +72,11 @@ export function readOnlySource(path: string): SqliteSource {
 		isCopy = inPlace === undefined;
 		version = versionOf(path, isCopy);
 		if (inPlace !== undefined) return inPlace;
-		try {
-			const copy = await openCopy(path);
-			if (!isStale()) return copy;
-			copy.close();
-		} catch (error) {
+		const copy = await openCopy(path).catch((error: unknown) => {
 			if (!isStale()) throw error;
-		}
+		});
+		if (copy !== undefined && !isStale()) return copy;
+		copy?.close();
 		// The next attempt finds the log of the process that has changed the file.
 		throw Object.assign(new Error("The file was changed while it was copied"), { code: "SQLITE_BUSY" });
 	};

@@ -19,7 +19,7 @@ import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
 import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
-import { copy, minuteOf, put, remove, removeThread, replaceBytes } from "./write.ts";
+import { copy, put, remove, removeThread, replaceBytes } from "./write.ts";
 
 /** Long enough for any commit of another process, short enough to be noticed. */
 export const DEFAULT_BUSY_TIMEOUT = 30_000;
@@ -34,8 +34,8 @@ const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS crea
 	FROM delta_threads`;
 const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
 const GET_FAMILY = `${THREADS} WHERE family = ?`;
-const LIST_THREADS = `${THREADS} WHERE updated_minute <= ? AND (updated_at, thread_id) < (?, ?)
-	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT ?`;
+const LIST_THREADS = `${THREADS} WHERE updated_minute <= :updatedAt / 60000 AND (updated_at, thread_id) < (:updatedAt, :threadId)
+	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT :limit`;
 
 const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
@@ -99,9 +99,7 @@ export class SqliteStorage implements Storage {
 
 	listThreads(limit: number, after?: { updatedAt: number; threadId: string }): Promise<ThreadRow[]> {
 		const { updatedAt, threadId } = after ?? { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
-		return this.#connection.read((session) =>
-			session.all(LIST_THREADS, minuteOf(updatedAt), updatedAt, threadId, limit),
-		);
+		return this.#connection.read((session) => session.all(LIST_THREADS, { updatedAt, threadId, limit }));
 	}
 
 	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }> {
@@ -164,11 +162,8 @@ export class SqliteStorage implements Storage {
 
 	async repair(): Promise<StorageDamage[]> {
 		const { structure, rows } = await this.#findDamage(true);
-		const damage = [...structure, ...rows];
-		if (structure.length === 0) {
-			if (rows.length > 0) await this.#connection.change(recount);
-			return damage;
-		}
+		if (structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
+		if (structure.length === 0) return rows;
 		const { path, name } = this.#source;
 		if (path === undefined)
 			throw new CheckpointError(
@@ -176,7 +171,7 @@ export class SqliteStorage implements Storage {
 				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
 			);
 		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
-		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
+		return [...structure, ...rows, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
 	/** A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended. */

@@ -57,8 +57,8 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 /** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
-	const key = checkpoint ?? writes[0];
-	const asked = { threadId, ns: key?.ns, id: key?.id };
+	const { ns, id }: Partial<CheckpointKey> = checkpoint ?? writes[0] ?? {};
+	const asked = { threadId, ns, id };
 	const found = session.get<Place>(GET_PLACE, asked);
 	if (found?.pk !== undefined) checkFound(found, asked);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
@@ -66,11 +66,10 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	const replaced = checkpoint !== undefined && place.isMissing === 0;
 	const stamp = replaced ? fresh : place.stamp;
 	if (checkpoint !== undefined) {
-		const { ns } = checkpoint;
 		if (batch.onlyOnHead)
 			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
 		if (place.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
-		const newest = ns === "" ? checkpoint.id : undefined;
+		const newest = ns === "" ? id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
 		putCheckpoint(session, checkpoint, place.pk, labels);
@@ -84,7 +83,7 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 }
 
 /** The minute that a thread is indexed by. */
-export function minuteOf(time: number): number {
+function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
