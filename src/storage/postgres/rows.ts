@@ -122,8 +122,8 @@ export function columnsOf(kind: Columns): string[] {
 }
 
 /** Rows for a statement that has {@link given} of the same name and kind: an array for each column. */
-export function send(name: string, kind: Columns, rows: readonly object[]): Values {
-	const columns = Object.entries(kind).map(([property, { type, send }]) => {
+export function send<Row>(name: string, kind: Kind<Row>, rows: readonly NoInfer<Partial<Row>>[]): Values {
+	const columns = Object.entries(kind as Columns).map(([property, { type, send }]) => {
 		const items = rows.map((row) => {
 			const value = (row as Values)[property];
 			return value === undefined ? undefined : send(value);
