@@ -109,7 +109,10 @@ function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[])
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
-	return cell.type === undefined ? cell.bytes : [cell.type, cell.bytes];
+	let { bytes } = cell;
+	// A database may have given a Buffer, which the codec would tell from other bytes.
+	if (bytes.constructor !== Uint8Array) bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+	return cell.type === undefined ? bytes : [cell.type, bytes];
 }
 
 export function unpackCell(packed: unknown): Cell {
