@@ -351,18 +351,11 @@ function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
 }
 
 // Everything that a row says besides its bytes is part of its identity, so that a change of it is damage too. Not the
-// generation of a write, which is not known when it is sealed, nor the list of a checkpoint's blobs, which its head has.
+// generation of a write, which is not known when it is sealed.
 
-function checkpointIdentity({
-	threadId,
-	ns,
-	id,
-	parentId,
-	runId,
-	source,
-	step,
-}: Omit<CheckpointRow, "head" | "blobs">) {
-	return (isBound: boolean) => identify("checkpoint", isBound ? threadId : null, ns, id, parentId, runId, source, step);
+function checkpointIdentity(row: Omit<CheckpointRow, "head">): Identity {
+	const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
+	return (isBound) => identify("checkpoint", isBound ? threadId : null, ns, id, parentId, runId, source, step, blobs);
 }
 
 function writeIdentity(row: NewWrite | WriteRow): Identity {
@@ -384,9 +377,12 @@ function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identi
 const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
 
 /** What kind of row it is and its parts, as a JSON array. */
-function identify(kind: string, ...parts: (string | number | null | undefined)[]): string {
+function identify(kind: string, ...parts: (string | number | readonly number[] | null | undefined)[]): string {
 	let text = `["${kind}"`;
-	for (const part of parts) text += `,${typeof part === "string" ? quoteText(part) : (part ?? null)}`;
+	for (const part of parts) {
+		if (typeof part === "string") text += `,${quoteText(part)}`;
+		else text += typeof part === "object" ? `,${JSON.stringify(part)}` : `,${part ?? null}`;
+	}
 	return `${text}]`;
 }
 
