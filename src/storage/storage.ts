@@ -159,6 +159,15 @@ export interface ThreadReading {
 	readonly deltaBases: readonly DeltaBaseRow[];
 }
 
+/** The blobs of a family, and all that names them. */
+export interface FamilyReading {
+	readonly blobs: readonly ListedBlob[];
+	/** Ids of the blobs that checkpoints and writes of its threads name, in any order; one may be there several times. */
+	readonly named: readonly number[];
+	/** Of all its threads, in any order. They may name more. */
+	readonly deltaBases: readonly DeltaBaseRow[];
+}
+
 /** One atomic addition to a thread. */
 export interface PutBatch {
 	readonly threadId: string;
@@ -295,8 +304,7 @@ export interface Storage {
 	getThread(threadId: string): Promise<ThreadRow | undefined>;
 	/** Threads by descending update time and then descending id, after the given place. */
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]>;
-	/** The blobs of a family without their bytes, and its threads. A thread that names one of the blobs is not missing. */
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }>;
+	readFamily(family: number): Promise<FamilyReading>;
 	/** Families that have blobs, with or without threads, by ascending number after the given one. */
 	listFamilies(limit: number, after: number | undefined): Promise<number[]>;
 	totals(): Promise<StorageTotals>;

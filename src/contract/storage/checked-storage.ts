@@ -39,9 +39,10 @@ const PLAIN: { [M in Method]: (answer: Awaited<ReturnType<Storage[M]>>, counted:
 	}),
 	getThread: same,
 	listThreads: same,
-	readFamily: ({ blobs, threads }, counted) => ({
+	readFamily: ({ blobs, named, deltaBases }, counted) => ({
 		blobs: sorted(blobs.map(({ id, base, source, bytes }) => counted({ id, base, source, bytes }))),
-		threads: [...threads].sort((a, b) => a.stamp - b.stamp),
+		named: [...new Set(named)].sort((a, b) => a - b),
+		deltaBases: sorted(deltaBases.map(plainBase)),
 	}),
 	listFamilies: same,
 	totals: counted,

@@ -138,10 +138,13 @@ export class NaiveStorage implements Storage {
 
 	async readFamily(family: number) {
 		const blobs = this.#blobs.filter((blob) => blob.family === family);
-		const threads = this.#threads.filter((thread) => thread.family === family);
+		const threads = new Set(this.#threads.filter((thread) => thread.family === family).map(({ threadId }) => threadId));
+		const isOwn = (row: CheckpointKey) => threads.has(row.threadId);
+		const writes = this.#writes.filter(isOwn);
 		return {
 			blobs: blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length })),
-			threads: threads.map((thread) => this.#describe(thread)),
+			named: [...this.#rows.filter(isOwn).flatMap((row) => row.blobs), ...writes.flatMap(({ blob }) => blob ?? [])],
+			deltaBases: this.#deltaBases.filter(isOwn),
 		};
 	}
 

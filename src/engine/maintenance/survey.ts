@@ -1,12 +1,12 @@
 import { CheckpointError, type Place } from "../../errors.ts";
 import type { CheckpointKey, DeltaBaseRow, FoundCheckpoint, WriteKey, WriteRow } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
-import { unpackHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Cell } from "../head.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey, unpackRow, writeCell } from "../rows.ts";
+import { cellsOf } from "./collect.ts";
 
 const ROWS_AT_ONCE = 256;
 /** Reading so many takes some milliseconds. */
@@ -159,10 +159,8 @@ class Surveyor {
 	}
 
 	async #readBase(base: DeltaBaseRow): Promise<boolean> {
-		const { seed, writes } = unpackHistory(base.data);
 		let isSound = true;
-		for (const cell of [seed, ...writes.map((write) => write.cell)])
-			if (cell !== undefined) isSound = (await this.#readCell(base, base.channel, cell)) && isSound;
+		for (const cell of cellsOf(base)) isSound = (await this.#readCell(base, base.channel, cell)) && isSound;
 		return isSound;
 	}
 

@@ -102,7 +102,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	async readThread(threadId: string) {
-		const { checkpoints, ...rest } = this.#listRows(threadId);
+		const { checkpoints, ...rest } = this.#listRows(this.#only(threadId));
 		return { checkpoints: checkpoints.sort(compareRows), ...rest };
 	}
 
@@ -131,7 +131,10 @@ export class MemoryStorage implements Storage {
 		const blobs = [...(this.#families.get(family) ?? [])].map((id) => this.#blobs.get(id) as BlobRow);
 		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
 		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
-		return { blobs: listed, threads: threads.map(describe) };
+		const { checkpoints, writes, deltaBases } = this.#listRows(threads);
+		const named = checkpoints.flatMap((row) => row.blobs);
+		for (const { blob } of writes) if (blob !== undefined) named.push(blob);
+		return { blobs: listed, named, deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
@@ -146,9 +149,12 @@ export class MemoryStorage implements Storage {
 		return { threads: this.#threads.size, checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
 
-	/** All rows of one thread, or of all. */
-	#listRows(threadId?: string) {
-		const threads = threadId === undefined ? this.#threads.values() : [this.#threads.get(threadId) ?? NO_THREAD];
+	#only(threadId: string): Thread[] {
+		return [this.#threads.get(threadId) ?? NO_THREAD];
+	}
+
+	/** All rows of some threads. */
+	#listRows(threads: Iterable<Thread> = this.#threads.values()) {
 		const namespaces = [...threads].flatMap((thread) => [...thread.namespaces.values()]);
 		return {
 			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
@@ -158,7 +164,7 @@ export class MemoryStorage implements Storage {
 	}
 
 	#count(threadId: string) {
-		const { checkpoints, writes } = this.#listRows(threadId);
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
 		const bytes = sum(checkpoints, "head") + sum(writes, "value");
 		return { checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
@@ -214,7 +220,7 @@ export class MemoryStorage implements Storage {
 		const chosen = keys && new Set(keys.map(({ ns, id }) => JSON.stringify([ns, id])));
 		const isCopied = ({ ns, id }: CheckpointKey) => chosen?.has(JSON.stringify([ns, id])) ?? true;
 		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
-		const { checkpoints, writes, deltaBases } = this.#listRows(sourceId);
+		const { checkpoints, writes, deltaBases } = this.#listRows([source]);
 		for (const row of move(checkpoints)) openNamespace(target, row.ns).put(row, row.labels);
 		for (const row of batch.checkpoints) openNamespace(target, row.ns).put(row);
 		for (const write of [...move(writes), ...batch.writes]) openNamespace(target, write.ns).addWrite(write);

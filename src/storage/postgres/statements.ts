@@ -1,6 +1,6 @@
 import { insertThread, insertWrites, upsertBases } from "./put.ts";
 import { blobStatement, pathStatement, threadStatement } from "./read.ts";
-import { LISTED_BLOB, LISTED_CHECKPOINT, THREAD, WRITE_KEY } from "./rows.ts";
+import { BASE, LISTED_BLOB, LISTED_CHECKPOINT, THREAD, WRITE_KEY } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { union } from "./statement.ts";
 
@@ -10,6 +10,8 @@ export function statementsOn(tables: Tables) {
 	const threads = `SELECT ${THREAD.join()} FROM ${thread}`;
 	const ofRuns = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
+	const ofFamily = (table: string) =>
+		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.family = $family::bigint`;
 	/** How many rows of checkpoints and writes there are, and their bytes. */
 	const sums = (where: string) => `(SELECT count(*) FROM ${checkpoint} ${where}),
 		(SELECT coalesce(sum(octet_length(head)), 0) FROM ${checkpoint} ${where}),
@@ -40,7 +42,9 @@ export function statementsOn(tables: Tables) {
 			ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT $limit::bigint`,
 		readFamily: union(
 			["blob", LISTED_BLOB, `${blob} WHERE family = $family::bigint`],
-			["thread", THREAD, `${thread} WHERE family = $family::bigint`],
+			["named", ["unnest(r.blobs)"], ofFamily(checkpoint)],
+			["named", ["r.blob"], `${ofFamily(write)} AND r.blob IS NOT NULL`],
+			["base", BASE, ofFamily(base)],
 		),
 		/** Jumps from one family to the next. */
 		listFamilies: `WITH RECURSIVE found AS (

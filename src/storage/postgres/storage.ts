@@ -5,7 +5,7 @@ import type {
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
+	FamilyReading,
 	PathReading,
 	PutBatch,
 	PutResult,
@@ -29,6 +29,7 @@ import {
 	baseColumns,
 	checkpointColumns,
 	keyColumns,
+	toBase,
 	toBlob,
 	toListedBlob,
 	toListedCheckpoint,
@@ -111,9 +112,10 @@ export class PostgresStorage implements Storage {
 		return (await this.#query(this.#sql.listThreads, values)).map(toThread);
 	}
 
-	async readFamily(family: number): Promise<{ blobs: ListedBlob[]; threads: ThreadRow[] }> {
+	async readFamily(family: number): Promise<FamilyReading> {
 		const rows = splitUnion(await this.#query(this.#sql.readFamily, { family }));
-		return { blobs: rows("blob").map(toListedBlob), threads: rows("thread").map(toThread) };
+		const named = rows("named").map(([id]) => Number(id));
+		return { blobs: rows("blob").map(toListedBlob), named, deltaBases: rows("base").map(toBase) };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {

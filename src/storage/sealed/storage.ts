@@ -7,6 +7,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	Depth,
+	FamilyReading,
 	FoundCheckpoint,
 	ListedBlob,
 	NewWrite,
@@ -106,8 +107,9 @@ export class SealedStorage implements Storage {
 		return this.#inner.listThreads(limit, after);
 	}
 
-	readFamily(family: number): ReturnType<Storage["readFamily"]> {
-		return this.#inner.readFamily(family);
+	async readFamily(family: number): Promise<FamilyReading> {
+		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
+		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
 	}
 
 	listFamilies(limit: number, after: number | undefined): Promise<number[]> {

@@ -3,7 +3,6 @@ import type {
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
 	PutBatch,
 	RemoveBatch,
 	Replacement,
@@ -17,7 +16,7 @@ import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
 import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
+import { findBlobs, findRuns, read, readFamily, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
 import { copy, minuteOf, put, remove, removeThread, replaceBytes } from "./write.ts";
 
@@ -33,13 +32,11 @@ const GET_VERSION = "SELECT data_version AS others, total_changes() AS changes F
 const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
 	FROM delta_threads`;
 const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
-const GET_FAMILY = `${THREADS} WHERE family = ?`;
 const LIST_THREADS = `${THREADS} WHERE updated_minute <= ? AND (updated_at, thread_id) < (?, ?)
 	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT ?`;
 /** After all threads. */
 const END_OF_TIME = { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
 
-const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
 const GET_NEXT_FAMILY = "SELECT min(family) AS family FROM delta_blobs WHERE family > :last AND +family > :last";
 const REMOVE_BLOB = "DELETE FROM delta_blobs WHERE id = ? AND family = ?";
@@ -105,11 +102,8 @@ export class SqliteStorage implements Storage {
 		);
 	}
 
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }> {
-		return this.#connection.read((session) => ({
-			blobs: session.all(LIST_BLOBS, family),
-			threads: session.all(GET_FAMILY, family),
-		}));
+	readFamily(family: number) {
+		return this.#connection.read((session) => readFamily(session, family));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
