@@ -150,10 +150,16 @@ export interface PathReading {
 	readonly epoch: number;
 }
 
-/** All of a thread but the content of its checkpoints. */
-export interface ThreadReading {
+/** What a thread has, without any content. */
+export interface ThreadOutline {
 	/** In the order of a scan. */
 	readonly checkpoints: readonly ListedCheckpoint[];
+	/** The channels that its writes are for, in any order; one may be there several times. */
+	readonly written: readonly { readonly ns: string; readonly channel: string }[];
+}
+
+/** All of a thread but its checkpoints. */
+export interface ThreadReading {
 	/** Those of checkpoints that have no row too, in any order. */
 	readonly writes: readonly WriteRow[];
 	readonly deltaBases: readonly DeltaBaseRow[];
@@ -295,6 +301,7 @@ export interface Storage {
 	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading>;
 	/** A checkpoint and its ancestors, at most `limit` rows in all. */
 	readPath(key: CheckpointKey, limit: number): Promise<PathReading>;
+	readOutline(threadId: string): Promise<ThreadOutline>;
 	readThread(threadId: string): Promise<ThreadReading>;
 	/** These blobs and all that they are built on, in any order. */
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]>;

@@ -60,7 +60,7 @@ const MUTANTS: Record<string, Record<string, Mutant>> = {
 		"orphans are left out": (inner) => ({
 			readThread: async (threadId) => {
 				const reading = await inner.readThread(threadId);
-				const ids = new Set(reading.checkpoints.map(({ id }) => id));
+				const ids = new Set((await inner.readOutline(threadId)).checkpoints.map(({ id }) => id));
 				return { ...reading, writes: reading.writes.filter(({ id }) => ids.has(id)) };
 			},
 		}),

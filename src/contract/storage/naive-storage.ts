@@ -92,10 +92,14 @@ export class NaiveStorage implements Storage {
 		};
 	}
 
+	async readOutline(threadId: string) {
+		const isIn = (row: CheckpointKey) => row.threadId === threadId;
+		return { checkpoints: this.#rows.filter(isIn).sort(compareKeys), written: this.#writes.filter(isIn) };
+	}
+
 	async readThread(threadId: string) {
 		const isIn = (row: CheckpointKey) => row.threadId === threadId;
 		return {
-			checkpoints: this.#rows.filter(isIn).sort(compareKeys),
 			writes: this.#writes.filter(isIn),
 			deltaBases: this.#deltaBases.filter(isIn),
 		};

@@ -1,4 +1,4 @@
-import { CheckpointError } from "../../errors.ts";
+import { isCorrupt } from "../../errors.ts";
 import type { Damage, VerifyReport } from "../../saver/types.ts";
 import { allThreads } from "../../storage/all-threads.ts";
 import type { Engine } from "../engine.ts";
@@ -45,10 +45,6 @@ export async function verify(
 	}
 	const unreachable = damage.length > 0 ? undefined : await countUnreachable(engine);
 	return { ...done, unreachable, damage };
-}
-
-function isCorrupt(error: unknown): error is CheckpointError {
-	return error instanceof CheckpointError && error.code === "CORRUPT";
 }
 
 async function countUnreachable(engine: Engine): Promise<number> {

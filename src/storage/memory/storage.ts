@@ -101,9 +101,14 @@ export class MemoryStorage implements Storage {
 		return (namespaces.get(ns) ?? new Namespace()).readPath(id, limit, stamp);
 	}
 
+	async readOutline(threadId: string) {
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
+		return { checkpoints: checkpoints.sort(compareRows), written: writes };
+	}
+
 	async readThread(threadId: string) {
-		const { checkpoints, ...rest } = this.#listRows(this.#only(threadId));
-		return { checkpoints: checkpoints.sort(compareRows), ...rest };
+		const { writes, deltaBases } = this.#listRows(this.#only(threadId));
+		return { writes, deltaBases };
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {

@@ -1,18 +1,5 @@
-import { compareIds } from "../compare-ids.ts";
-import type { Depth, PathReading, Reading, Scan, ThreadReading } from "../storage.ts";
-import {
-	BASE,
-	BLOB,
-	CHECKPOINT,
-	LISTED_CHECKPOINT,
-	text,
-	toBase,
-	toBlob,
-	toCheckpoint,
-	toListedCheckpoint,
-	toWrite,
-	WRITE,
-} from "./rows.ts";
+import type { Depth, PathReading, Reading, Scan } from "../storage.ts";
+import { BASE, BLOB, CHECKPOINT, text, toBase, toBlob, toCheckpoint, toWrite, WRITE } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { type Part, type SqlRow, splitUnion, union, type Values } from "./statement.ts";
 import { toText } from "./text.ts";
@@ -179,25 +166,5 @@ export function toPathReading(answer: SqlRow[], toEpoch: (writer: number, since:
 		deltaBases: rows("base").map(toBase),
 		orphans: hasRoot === "true" ? rows("orphan").map(toWrite) : undefined,
 		epoch: toEpoch(Number(writer), Number(since)),
-	};
-}
-
-export function threadStatement({ thread, checkpoint, write, base }: Tables): string {
-	const of = (table: string) => `${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $thread`;
-	return union(
-		["checkpoint", LISTED_CHECKPOINT, of(checkpoint)],
-		["write", WRITE, of(write)],
-		["base", BASE, of(base)],
-	);
-}
-
-export function toThreadReading(answer: SqlRow[]): ThreadReading {
-	const rows = splitUnion(answer);
-	return {
-		checkpoints: rows("checkpoint")
-			.map(toListedCheckpoint)
-			.sort((a, b) => compareIds(b.id, a.id) || compareIds(a.ns, b.ns)),
-		writes: rows("write").map(toWrite),
-		deltaBases: rows("base").map(toBase),
 	};
 }

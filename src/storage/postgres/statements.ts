@@ -1,6 +1,6 @@
 import { insertThread, insertWrites, upsertBases } from "./put.ts";
-import { blobStatement, pathStatement, threadStatement } from "./read.ts";
-import { BASE, LISTED_BLOB, LISTED_CHECKPOINT, THREAD, WRITE_KEY } from "./rows.ts";
+import { blobStatement, pathStatement } from "./read.ts";
+import { BASE, LISTED_BLOB, LISTED_CHECKPOINT, THREAD, WRITE, WRITE_KEY } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { union } from "./statement.ts";
 
@@ -10,6 +10,7 @@ export function statementsOn(tables: Tables) {
 	const threads = `SELECT ${THREAD.join()} FROM ${thread}`;
 	const ofRuns = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
+	const ofThread = (table: string) => `${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $thread`;
 	const ofFamily = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.family = $family::bigint`;
 	/** How many rows of checkpoints and writes there are, and their bytes. */
@@ -33,7 +34,11 @@ export function statementsOn(tables: Tables) {
 		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
 		readPath: pathStatement(tables),
-		readThread: threadStatement(tables),
+		readOutline: union(
+			["checkpoint", LISTED_CHECKPOINT, ofThread(checkpoint)],
+			["written", ["ns", "channel"], `(SELECT DISTINCT r.ns, r.channel FROM ${ofThread(write)}) r`],
+		),
+		readThread: union(["write", WRITE, ofThread(write)], ["base", BASE, ofThread(base)]),
 		getBlobs: blobStatement(tables),
 		findRuns: union(["checkpoint", LISTED_CHECKPOINT, ofRuns(checkpoint)], ["write", WRITE_KEY, ofRuns(write)]),
 		getThread: `${threads} WHERE thread_id = $thread`,

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { compareRows } from "../compare-ids.ts";
 import { IdStash } from "../id-stash.ts";
 import type {
 	BlobRow,
@@ -17,12 +18,13 @@ import type {
 	Storage,
 	StorageDamage,
 	StorageTotals,
+	ThreadOutline,
 	ThreadReading,
 	ThreadRow,
 	WriteKey,
 } from "../storage.ts";
 import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
-import { readStatement, scanValues, toPathReading, toReading, toThreadReading } from "./read.ts";
+import { readStatement, scanValues, toPathReading, toReading } from "./read.ts";
 import {
 	addCount,
 	asBuffer,
@@ -34,6 +36,7 @@ import {
 	toListedBlob,
 	toListedCheckpoint,
 	toThread,
+	toWrite,
 	toWriteKey,
 	writeColumns,
 	writeKeyColumns,
@@ -89,8 +92,18 @@ export class PostgresStorage implements Storage {
 		});
 	}
 
+	async readOutline(threadId: string): Promise<ThreadOutline> {
+		const rows = splitUnion(await this.#query(this.#sql.readOutline, { thread: toText(threadId) }));
+		const written = rows("written").map(([ns, channel]) => ({
+			ns: fromText(ns as string),
+			channel: fromText(channel as string),
+		}));
+		return { checkpoints: rows("checkpoint").map(toListedCheckpoint).sort(compareRows), written };
+	}
+
 	async readThread(threadId: string): Promise<ThreadReading> {
-		return toThreadReading(await this.#query(this.#sql.readThread, { thread: toText(threadId) }));
+		const rows = splitUnion(await this.#query(this.#sql.readThread, { thread: toText(threadId) }));
+		return { writes: rows("write").map(toWrite), deltaBases: rows("base").map(toBase) };
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {

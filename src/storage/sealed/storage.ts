@@ -22,6 +22,7 @@ import type {
 	Storage,
 	StorageDamage,
 	StorageTotals,
+	ThreadOutline,
 	ThreadReading,
 	ThreadRow,
 	WriteKey,
@@ -82,10 +83,13 @@ export class SealedStorage implements Storage {
 		};
 	}
 
+	readOutline(threadId: string): Promise<ThreadOutline> {
+		return this.#inner.readOutline(threadId);
+	}
+
 	async readThread(threadId: string): Promise<ThreadReading> {
-		const { checkpoints, writes, deltaBases } = await this.#inner.readThread(threadId);
+		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
-			checkpoints,
 			writes: writes.map((row) => this.#openWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#openBase(row)),
 		};

@@ -11,6 +11,7 @@ import type {
 	PathReading,
 	Reading,
 	Scan,
+	ThreadOutline,
 	ThreadReading,
 	WriteKey,
 	WriteRow,
@@ -60,6 +61,8 @@ const LISTED = "pk IN (SELECT value FROM json_each(?))";
 const GET_WRITES = `${WRITE} WHERE pk = ?`;
 const GET_WRITES_OF = `${WRITE} WHERE ${LISTED}`;
 const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND ${IN_NAMESPACE} AND checkpoint_id < :id`;
+const LIST_WRITTEN = `SELECT DISTINCT ns, channel FROM delta_checkpoints CROSS JOIN delta_writes ON checkpoint_pk = pk
+	WHERE ${IN_THREAD}`;
 const LIST_WRITES = `${WRITE} WHERE ${IN_THREAD}`;
 const GET_BASES_OF = `${BASE} WHERE ${LISTED}`;
 const LIST_BASES = `${BASE} WHERE ${IN_THREAD}`;
@@ -192,14 +195,22 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 	};
 }
 
-export function readThread(session: SqliteSession, threadId: string): ThreadReading {
-	const list = <Row extends CheckpointKey>(sql: string) =>
-		session.all<Row>(sql, { threadId }).map((row) => checkFound(row, { threadId }));
+export function readOutline(session: SqliteSession, threadId: string): ThreadOutline {
 	return {
-		checkpoints: list<ListedCheckpoint>(LIST_CHECKPOINTS),
-		writes: list<WriteRow>(LIST_WRITES),
-		deltaBases: list<DeltaBaseRow>(LIST_BASES),
+		checkpoints: findInThread<ListedCheckpoint>(session, LIST_CHECKPOINTS, threadId),
+		written: session.all(LIST_WRITTEN, { threadId }),
 	};
+}
+
+export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+	return {
+		writes: findInThread(session, LIST_WRITES, threadId),
+		deltaBases: findInThread(session, LIST_BASES, threadId),
+	};
+}
+
+function findInThread<Row extends CheckpointKey>(session: SqliteSession, sql: string, threadId: string): Row[] {
+	return session.all<Row>(sql, { threadId }).map((row) => checkFound(row, { threadId }));
 }
 
 export function readFamily(session: SqliteSession, family: number): FamilyReading {

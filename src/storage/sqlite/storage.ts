@@ -16,7 +16,7 @@ import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
 import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { findBlobs, findRuns, read, readFamily, readPath, readThread } from "./read.ts";
+import { findBlobs, findRuns, read, readFamily, readOutline, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
 import { copy, minuteOf, put, remove, removeThread, replaceBytes } from "./write.ts";
 
@@ -77,6 +77,10 @@ export class SqliteStorage implements Storage {
 
 	readPath(key: CheckpointKey, limit: number) {
 		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
+	}
+
+	readOutline(threadId: string) {
+		return this.#connection.read((session) => readOutline(session, threadId));
 	}
 
 	readThread(threadId: string) {
