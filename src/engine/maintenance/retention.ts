@@ -9,7 +9,7 @@ import type {
 	WriteKey,
 } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
-import { packHistory } from "../delta-channels/raw-history.ts";
+import { packHistory, type RawHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
@@ -60,63 +60,64 @@ export async function planRetention(
 
 /** Who comes from whom among the checkpoints of a thread, some of which are going. */
 class Relations {
-	readonly #rows: ReadonlyMap<string, ListedCheckpoint>;
-	readonly #kept: ReadonlySet<string>;
-	/** Checkpoints that go, or lose writes. */
-	readonly #changed: Set<string>;
+	/** By namespace and id. */
+	readonly #rows = new Map<string, Map<string, ListedCheckpoint>>();
+	readonly #kept: ReadonlySet<ListedCheckpoint | undefined>;
 	/** Checkpoints that lose a child. */
-	readonly #bereft = new Set<string>();
+	readonly #bereft = new Set<ListedCheckpoint | undefined>();
+	/** Keys of checkpoints that lose writes. */
+	readonly #rewritten: ReadonlySet<string>;
 
 	constructor(
 		rows: readonly ListedCheckpoint[],
 		kept: readonly ListedCheckpoint[],
 		removedWrites: readonly WriteKey[],
 	) {
-		this.#rows = new Map(rows.map((row) => [cacheKey(row), row]));
-		this.#kept = new Set(kept.map(cacheKey));
-		this.#changed = new Set(removedWrites.map(cacheKey));
-		for (const [key, row] of this.#rows) {
-			if (this.#kept.has(key)) continue;
-			this.#changed.add(key);
-			if (row.parentId !== undefined) this.#bereft.add(keyOf(row, row.parentId));
+		for (const row of rows) {
+			const namespace = this.#rows.get(row.ns) ?? new Map<string, ListedCheckpoint>();
+			this.#rows.set(row.ns, namespace.set(row.id, row));
 		}
+		this.#kept = new Set(kept.map(({ ns, id }) => this.#rows.get(ns)?.get(id)));
+		for (const row of rows) if (!this.#kept.has(row)) this.#bereft.add(this.#parentOf(row));
+		this.#rewritten = new Set(removedWrites.map(cacheKey));
 	}
 
 	/** Whether something that tells a kept row's history is going. */
 	isDisturbed(row: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
-		const isChanged = (id: string | undefined) => id !== undefined && this.#changed.has(keyOf(row, id));
-		if (isChanged(copyOf)) return true;
+		if (this.#isChanged(row, copyOf)) return true;
 		const parent = this.#parentOf(row);
 		if (parent === undefined) return isPartialCopy;
 		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-		return isChanged(parent.id) || isChanged(parent.parentId) || this.#bereft.has(cacheKey(parent));
+		return this.#isChanged(row, parent.id) || this.#isChanged(row, parent.parentId) || this.#bereft.has(parent);
 	}
 
 	losesParent(row: ListedCheckpoint): boolean {
 		const parent = this.#parentOf(row);
-		return parent !== undefined && !this.#kept.has(cacheKey(parent));
+		return parent !== undefined && !this.#kept.has(parent);
 	}
 
 	/** The id of the nearest ancestor that does not go. */
 	nearestKept(row: ListedCheckpoint): string | undefined {
-		let at = row;
-		// Whoever has more ancestors than there are rows is one of them.
-		for (let left = this.#rows.size; left > 0; left--) {
+		const seen = new Set<ListedCheckpoint>();
+		for (let at = row; !seen.has(at); ) {
 			const parent = this.#parentOf(at);
-			if (parent === undefined || this.#kept.has(cacheKey(parent))) return at.parentId;
+			if (parent === undefined || this.#kept.has(parent)) return at.parentId;
+			seen.add(at);
 			at = parent;
 		}
 		return undefined;
 	}
 
-	#parentOf(row: ListedCheckpoint): ListedCheckpoint | undefined {
-		return row.parentId === undefined ? undefined : this.#rows.get(keyOf(row, row.parentId));
+	/** Whether a checkpoint in the namespace of a row is going, or loses writes. */
+	#isChanged({ threadId, ns }: CheckpointKey, id: string | undefined): boolean {
+		if (id === undefined) return false;
+		const row = this.#rows.get(ns)?.get(id);
+		return (row !== undefined && !this.#kept.has(row)) || this.#rewritten.has(cacheKey({ threadId, ns, id }));
 	}
-}
 
-/** The key of another checkpoint of the same namespace. */
-function keyOf({ threadId, ns }: CheckpointKey, id: string): string {
-	return cacheKey({ threadId, ns, id });
+	#parentOf({ ns, parentId }: ListedCheckpoint): ListedCheckpoint | undefined {
+		return parentId === undefined ? undefined : this.#rows.get(ns)?.get(parentId);
+	}
 }
 
 async function recordHistory(
@@ -127,7 +128,8 @@ async function recordHistory(
 ): Promise<DeltaBaseRow[]> {
 	const { threadId, ns, id } = row;
 	const channels = await deltaChannels(engine, row, view, written);
-	const histories = await walk(engine, row, channels, { withoutOwn: true });
+	const histories =
+		channels.length > 0 ? await walk(engine, row, channels, { withoutOwn: true }) : new Map<string, RawHistory>();
 	if (view.head.v < 4) {
 		const sends = (await readOldSends(engine, row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });

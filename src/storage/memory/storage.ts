@@ -4,6 +4,7 @@ import type {
 	BlobRow,
 	CheckpointKey,
 	CopyBatch,
+	DeltaBaseRow,
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
@@ -15,7 +16,7 @@ import type {
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
-import { holdBytes, Namespace, toFound } from "./namespace.ts";
+import { holdBytes, Namespace, type StoredRow, toFound } from "./namespace.ts";
 
 interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
 	stamp: number;
@@ -137,7 +138,8 @@ export class MemoryStorage implements Storage {
 		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
 		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
 		const { checkpoints, writes, deltaBases } = this.#listRows(threads);
-		const named = checkpoints.flatMap((row) => row.blobs);
+		const named: number[] = [];
+		for (const row of checkpoints) for (const blob of row.blobs) named.push(blob);
 		for (const { blob } of writes) if (blob !== undefined) named.push(blob);
 		return { blobs: listed, named, deltaBases };
 	}
@@ -160,12 +162,14 @@ export class MemoryStorage implements Storage {
 
 	/** All rows of some threads. */
 	#listRows(threads: Iterable<Thread> = this.#threads.values()) {
-		const namespaces = [...threads].flatMap((thread) => [...thread.namespaces.values()]);
-		return {
-			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
-			writes: namespaces.flatMap(({ writes }) => [...writes.values()].flat()),
-			deltaBases: namespaces.flatMap(({ deltaBases }) => [...deltaBases.values()].flat()),
-		};
+		const rows = { checkpoints: [] as StoredRow[], writes: [] as WriteRow[], deltaBases: [] as DeltaBaseRow[] };
+		for (const { namespaces } of threads)
+			for (const { checkpoints, writes, deltaBases } of namespaces.values()) {
+				for (const row of checkpoints.values()) rows.checkpoints.push(row);
+				for (const list of writes.values()) for (const write of list) rows.writes.push(write);
+				for (const list of deltaBases.values()) for (const base of list) rows.deltaBases.push(base);
+			}
+		return rows;
 	}
 
 	#count(threadId: string) {
