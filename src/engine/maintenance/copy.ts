@@ -1,5 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type { Copied, CopyThreadOptions } from "../../saver/types.ts";
+import { rowPages } from "../../storage/all-threads.ts";
 import type { CopyBatch, FoundCheckpoint, ListedCheckpoint } from "../../storage/storage.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import { unpackRow } from "../rows.ts";
@@ -68,9 +69,10 @@ async function ancestorsOf(
 	const roots = new Set<string>();
 	for (let id: string | undefined = upTo; id !== undefined && !roots.has(id); id = byId.get(id)?.parentId)
 		roots.add(id);
-	const kept: ListedCheckpoint[] = [];
-	for await (const row of engine.scanAll({ threadId }))
-		if (roots.has(row.ns === "" ? row.id : await rootOf(engine, row))) kept.push(row);
+	const kept: ListedCheckpoint[] = rows.filter((row) => row.ns === "" && roots.has(row.id));
+	const others = rows.filter((row) => row.ns !== "");
+	for await (const page of rowPages(engine.storage, others))
+		for (const row of page) if (roots.has(await rootOf(engine, row))) kept.push(row);
 	return kept;
 }
 

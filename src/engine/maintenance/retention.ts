@@ -1,4 +1,5 @@
 import { TASKS } from "@langchain/langgraph-checkpoint";
+import { rowPages } from "../../storage/all-threads.ts";
 import type {
 	CheckpointKey,
 	CheckpointRow,
@@ -14,9 +15,6 @@ import { walk } from "../delta-channels/walk.ts";
 import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
 import { cacheKey } from "../rows.ts";
-
-/** Rows that are read at once. */
-const ROWS_AT_ONCE = 256;
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
@@ -46,15 +44,13 @@ export async function planRetention(
 	const channels = new Map<string, Set<string>>();
 	for (const { ns, channel } of written) channels.set(ns, (channels.get(ns) ?? new Set()).add(channel));
 	const plan: RetentionPlan = { relinked: [], deltaBases: [] };
-	for (let i = 0; i < kept.length; i += ROWS_AT_ONCE) {
-		const { checkpoints } = await engine.storage.read(kept.slice(i, i + ROWS_AT_ONCE), "rows");
-		for (const row of checkpoints) {
+	for await (const page of rowPages(engine.storage, kept))
+		for (const row of page) {
 			const view = viewOf(row);
 			if (!relations.isDisturbed(row, view.head.origin?.copyOf, isPartialCopy)) continue;
 			if (relations.losesParent(row)) plan.relinked.push({ ...row, parentId: relations.nearestKept(row) });
 			plan.deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
 		}
-	}
 	return plan;
 }
 

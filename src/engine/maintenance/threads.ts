@@ -1,6 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type { Stats, ThreadInfo, ThreadPage } from "../../saver/types.ts";
-import { allThreads } from "../../storage/all-threads.ts";
+import { allThreads, rowPages } from "../../storage/all-threads.ts";
 import type { ThreadRow } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Cell } from "../head.ts";
@@ -60,7 +60,9 @@ export async function readStats(engine: Engine): Promise<Stats> {
 
 /** What the rows of a thread name or hold, and for which channel. */
 async function* namedValues(engine: Engine, threadId: string): AsyncGenerator<[channel: string, Cell | undefined]> {
-	for await (const row of engine.scanAll({ threadId })) yield* unpackRow(row).manifest;
+	const { checkpoints } = await engine.storage.readOutline(threadId);
+	for await (const page of rowPages(engine.storage, checkpoints))
+		for (const row of page) yield* unpackRow(row).manifest;
 	const { writes, deltaBases } = await engine.storage.readThread(threadId);
 	for (const { channel, blob } of writes) yield [channel, blob];
 	for (const base of deltaBases) for (const cell of cellsOf(base)) yield [base.channel, cell];

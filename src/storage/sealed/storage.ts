@@ -1,5 +1,5 @@
 import { CheckpointError, locate, type Place } from "../../errors.ts";
-import { allThreads } from "../all-threads.ts";
+import { allThreads, rowPages } from "../all-threads.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -20,12 +20,8 @@ import type {
 	RowCount,
 	Scan,
 	Storage,
-	StorageDamage,
-	StorageTotals,
-	ThreadOutline,
 	ThreadReading,
 	ThreadRow,
-	WriteKey,
 	WriteRow,
 } from "../storage.ts";
 import type { Identity, Sealer } from "./sealer.ts";
@@ -50,13 +46,26 @@ export class SealedStorage implements Storage {
 	/** Resolves once it is known that rows may be stored as this storage stores them. */
 	#mayStore: Promise<void> | undefined;
 
+	// What has no bytes is passed on.
+	readonly reserveIds: Storage["reserveIds"] = (count) => this.#inner.reserveIds(count);
+	readonly readOutline: Storage["readOutline"] = (threadId) => this.#inner.readOutline(threadId);
+	readonly findRuns: Storage["findRuns"] = (runIds) => this.#inner.findRuns(runIds);
+	readonly getThread: Storage["getThread"] = (threadId) => this.#inner.getThread(threadId);
+	readonly listThreads: Storage["listThreads"] = (limit, after) => this.#inner.listThreads(limit, after);
+	readonly listFamilies: Storage["listFamilies"] = (limit, after) => this.#inner.listFamilies(limit, after);
+	readonly totals: Storage["totals"] = () => this.#inner.totals();
+	readonly removeThread: Storage["removeThread"] = (threadId) => this.#inner.removeThread(threadId);
+	readonly removeBlobs: Storage["removeBlobs"] = (family, ids) => this.#inner.removeBlobs(family, ids);
+	readonly replaceBytes: Storage["replaceBytes"] = (replacements) => this.#inner.replaceBytes(replacements);
+	readonly clear: Storage["clear"] = () => this.#inner.clear();
+	readonly check: Storage["check"] = () => this.#inner.check();
+	readonly repair: Storage["repair"] = () => this.#inner.repair();
+	readonly tidy: Storage["tidy"] = () => this.#inner.tidy();
+	readonly close: Storage["close"] = () => this.#inner.close();
+
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
-	}
-
-	reserveIds(count: number): Promise<number> {
-		return this.#inner.reserveIds(count);
 	}
 
 	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
@@ -83,10 +92,6 @@ export class SealedStorage implements Storage {
 		};
 	}
 
-	readOutline(threadId: string): Promise<ThreadOutline> {
-		return this.#inner.readOutline(threadId);
-	}
-
 	async readThread(threadId: string): Promise<ThreadReading> {
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
@@ -99,29 +104,9 @@ export class SealedStorage implements Storage {
 		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
 	}
 
-	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		return this.#inner.findRuns(runIds);
-	}
-
-	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#inner.getThread(threadId);
-	}
-
-	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		return this.#inner.listThreads(limit, after);
-	}
-
 	async readFamily(family: number): Promise<FamilyReading> {
 		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
 		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
-	}
-
-	listFamilies(limit: number, after: number | undefined): Promise<number[]> {
-		return this.#inner.listFamilies(limit, after);
-	}
-
-	totals(): Promise<StorageTotals> {
-		return this.#inner.totals();
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
@@ -183,8 +168,9 @@ export class SealedStorage implements Storage {
 		const chosen = keys && new Set(keys.map(placeOf));
 		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
 		const checkpoints = new Map<string, CheckpointRow>();
-		for await (const page of this.#checkpointPages(source))
-			for (const row of page.filter(isChosen)) checkpoints.set(placeOf(row), this.#openCheckpoint(row));
+		const outline = await this.#inner.readOutline(source);
+		for await (const page of rowPages(this.#inner, outline.checkpoints.filter(isChosen)))
+			for (const row of page) checkpoints.set(placeOf(row), this.#openCheckpoint(row));
 		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
 		const { writes, deltaBases } = await this.readThread(source);
 		return {
@@ -196,38 +182,6 @@ export class SealedStorage implements Storage {
 				this.#sealBase({ ...row, threadId }),
 			),
 		};
-	}
-
-	removeThread(threadId: string): Promise<RowCount> {
-		return this.#inner.removeThread(threadId);
-	}
-
-	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#inner.removeBlobs(family, ids);
-	}
-
-	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#inner.replaceBytes(replacements);
-	}
-
-	clear(): Promise<void> {
-		return this.#inner.clear();
-	}
-
-	check(): Promise<StorageDamage[]> {
-		return this.#inner.check();
-	}
-
-	repair(): Promise<StorageDamage[]> {
-		return this.#inner.repair();
-	}
-
-	tidy(): Promise<boolean> {
-		return this.#inner.tidy();
-	}
-
-	close(): Promise<void> {
-		return this.#inner.close();
 	}
 
 	/**
@@ -266,7 +220,7 @@ export class SealedStorage implements Storage {
 
 	/** All that is stored of a thread, and of its family's blobs. */
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
-		for await (const page of this.#checkpointPages(threadId))
+		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints, BATCH_ROWS))
 			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
@@ -280,15 +234,6 @@ export class SealedStorage implements Storage {
 			const own = rows.filter(({ id }) => ids.has(id));
 			yield own.map((row) => [{ kind: "blob", id: row.id, ...unchanged(row.data) }, blobIdentity(row)]);
 		}
-	}
-
-	async *#checkpointPages(threadId: string): AsyncGenerator<readonly FoundCheckpoint[]> {
-		let after: FoundCheckpoint | undefined;
-		do {
-			const { checkpoints } = await this.#inner.read({ threadId, after, limit: BATCH_ROWS }, "rows");
-			yield checkpoints;
-			after = checkpoints[BATCH_ROWS - 1];
-		} while (after !== undefined);
 	}
 
 	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
