@@ -7,7 +7,7 @@ import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { planRetention } from "./retention.ts";
 import { type Survey, surveyThread } from "./survey.ts";
-import { describe, type Progress } from "./verify.ts";
+import type { Progress } from "./verify.ts";
 
 /** A thread is looked at again after something was removed from it: that may show what was hidden, or break a history. */
 const MOST_ROUNDS = 100;
@@ -63,8 +63,8 @@ async function repairThread(
 ): Promise<number> {
 	for (let round = 1; ; round++) {
 		const survey = await surveyThread(engine, threadId, pause);
-		report.damage.push(...survey.faults.map(describe).filter((one) => !includes(report.damage, one)));
-		if (survey.faults.every(({ isUndecodable }) => isUndecodable)) return survey.rows.length;
+		report.damage.push(...survey.faults.filter((one) => !includes(report.damage, one)));
+		if (!survey.isDamaged) return survey.rows.length;
 		const isNothing = survey.broken.size + survey.brokenWrites.size === 0;
 		if (survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
 			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {

@@ -1,4 +1,5 @@
 import { CheckpointError, isCorrupt, type Place } from "../../errors.ts";
+import type { Damage } from "../../saver/types.ts";
 import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey, WriteRow } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { walk } from "../delta-channels/walk.ts";
@@ -11,13 +12,6 @@ import { cellsOf } from "./collect.ts";
 const ROWS_AT_ONCE = 256;
 /** Reading so many takes some milliseconds. */
 const CHECKPOINTS_IN_A_TURN = 16;
-
-/** Something that can't be read. */
-export interface Fault extends Place {
-	readonly problem: string;
-	/** The bytes are sound, but the serializer does not understand them: it may be another than the one they are by. */
-	readonly isUndecodable: boolean;
-}
 
 /** A checkpoint of which something can't be read. */
 interface BrokenCheckpoint extends CheckpointKey {
@@ -55,7 +49,10 @@ export class Survey {
 	readonly brokenWrites = new Map<string, WriteKey>();
 	/** How many there are. */
 	writes = 0;
-	readonly faults: Fault[] = [];
+	/** What can't be read. */
+	readonly faults: Damage[] = [];
+	/** If not, the bytes are sound, but the serializer does not understand some: it may be another than they are by. */
+	isDamaged = false;
 
 	constructor(engine: Engine, threadId: string) {
 		this.#engine = engine;
@@ -175,16 +172,16 @@ export class Survey {
 	#note(error: unknown, place: Place, isUndecodable = false): void {
 		// Without the key nothing can be said of a row.
 		if (!isCorrupt(error)) throw error;
-		const found = { ...place, ...error.place };
-		const { ns, checkpointId: id, taskId, idx, generation } = found;
-		const isOfWrite = ns !== undefined && id !== undefined && taskId !== undefined;
+		const { threadId, ns, checkpointId, channel, taskId, idx, generation } = { ...place, ...error.place };
+		this.isDamaged ||= !isUndecodable;
+		const isOfWrite = ns !== undefined && checkpointId !== undefined && taskId !== undefined;
 		if (!isUndecodable && isOfWrite && idx !== undefined && generation !== undefined) {
-			const key = { threadId: this.#threadId, ns, id, taskId, idx, generation };
+			const key = { threadId: this.#threadId, ns, id: checkpointId, taskId, idx, generation };
 			this.brokenWrites.set(JSON.stringify(key), key);
 		}
 		// A row may be met on several ways.
 		if (this.faults.some(({ problem }) => problem === error.message)) return;
-		this.faults.push({ ...found, problem: error.message, isUndecodable });
+		this.faults.push({ threadId, ns, checkpointId, channel, taskId, problem: error.message });
 	}
 }
 

@@ -151,36 +151,36 @@ export class SealedStorage implements Storage {
 
 	/** An encrypted row opens only in its own thread, so that a copy of it has to be sealed for the other. */
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		if (this.#sealer.encrypts) return this.#inner.copy(await this.#sealCopy(batch));
-		// Throws if it is encrypted, rather than make a copy that nobody could read.
+		// Throws if it is encrypted without a key, rather than make a copy that nobody could read.
 		await this.read({ threadId: batch.source, limit: 1 }, "rows");
+		const { checkpoints, writes, deltaBases, ...rest } = this.#sealer.encrypts ? await this.#openCopy(batch) : batch;
 		return this.#inner.copy({
-			...batch,
-			checkpoints: batch.checkpoints.map((row) => this.#sealCheckpoint(row)),
-			writes: batch.writes.map((row) => this.#sealWrite(row)),
-			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
+			...rest,
+			checkpoints: checkpoints.map((row) => this.#sealCheckpoint(row)),
+			writes: writes.map((row) => this.#sealWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
 	}
 
 	/** The same copy, of nothing but rows that are given. */
-	async #sealCopy(batch: CopyBatch): Promise<CopyBatch> {
+	async #openCopy(batch: CopyBatch): Promise<CopyBatch> {
 		const { source, target: threadId, keys } = batch;
 		const chosen = keys && new Set(keys.map(placeOf));
 		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
+		const move = <T extends CheckpointKey>(rows: readonly T[]) =>
+			rows.filter(isChosen).map((row) => ({ ...row, threadId }));
 		const checkpoints = new Map<string, CheckpointRow>();
 		const outline = await this.#inner.readOutline(source);
 		for await (const page of rowPages(this.#inner, outline.checkpoints.filter(isChosen)))
-			for (const row of page) checkpoints.set(placeOf(row), this.#openCheckpoint(row));
+			for (const row of move(page.map((row) => this.#openCheckpoint(row)))) checkpoints.set(placeOf(row), row);
 		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
 		const { writes, deltaBases } = await this.readThread(source);
 		return {
 			...batch,
 			keys: [],
-			checkpoints: [...checkpoints.values()].map((row) => this.#sealCheckpoint({ ...row, threadId })),
-			writes: [...writes.filter(isChosen), ...batch.writes].map((row) => this.#sealWrite({ ...row, threadId })),
-			deltaBases: [...deltaBases.filter(isChosen), ...batch.deltaBases].map((row) =>
-				this.#sealBase({ ...row, threadId }),
-			),
+			checkpoints: [...checkpoints.values()],
+			writes: [...move(writes), ...batch.writes],
+			deltaBases: [...move(deltaBases), ...batch.deltaBases],
 		};
 	}
 
