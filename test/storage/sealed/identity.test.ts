@@ -133,6 +133,28 @@ describe.each(OPTIONS)("a row %s", (_, options) => {
 		expect(await readAll(scene)).toEqual(before);
 	});
 
+	it("that is damaged takes nothing from the others when a thread of its family is pruned or deleted", async () => {
+		const { db, saver, ids } = await fill(options);
+		await saver.copyThread("main", "copy");
+		const copy = thread(saver, "copy");
+		const before = await Promise.all(ids.map((id) => copy.values(id)));
+		const change = (column: string, id: string | undefined, value: unknown) =>
+			db
+				.prepare(`UPDATE delta_checkpoints SET ${column} = ? WHERE thread_id = 'copy' AND checkpoint_id = ?`)
+				.run(value, id);
+		const own = db.prepare("SELECT head FROM delta_checkpoints WHERE thread_id = 'copy' AND checkpoint_id = ?").pluck();
+		const sound = own.get(ids[2]);
+		change("blobs", ids[1], "[]");
+		change("head", ids[2], Buffer.of(0, 1, 2, 3, 4));
+		await saver.prune(["main"]);
+		await saver.deleteThread("main");
+		for (const id of [ids[1], ids[2]]) await expect(copy.read(id)).rejects.toMatchObject({ code: "CORRUPT" });
+		for (const n of [0, 3]) expect(await copy.values(ids[n])).toEqual(before[n]);
+		// What it names is still there.
+		change("head", ids[2], sound);
+		expect(await copy.values(ids[2])).toEqual(before[2]);
+	});
+
 	it("that lost its parent is sealed again with the next one", async () => {
 		const scene = await fill(options);
 		const { db, saver, ids } = scene;
