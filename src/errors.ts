@@ -77,6 +77,11 @@ export class CheckpointError extends Error {
 	}
 }
 
+/** Whether an error says that what is stored is damaged. */
+export function isCorrupt(error: unknown): error is CheckpointError {
+	return error instanceof CheckpointError && error.code === "CORRUPT";
+}
+
 /** Where something is stored, as far as that is known. */
 export interface Place {
 	readonly threadId?: string | undefined;

@@ -147,12 +147,27 @@ export interface PathReading {
 	readonly epoch: number;
 }
 
-/** All of a thread but the content of its checkpoints. */
-export interface ThreadReading {
+/** What a thread has, without any content. */
+export interface ThreadOutline {
 	/** In the order of a scan. */
 	readonly checkpoints: readonly ListedCheckpoint[];
+	/** The channels that its writes are for, in any order; one may be there several times. */
+	readonly written: readonly { readonly ns: string; readonly channel: string }[];
+}
+
+/** All of a thread but its checkpoints. */
+export interface ThreadReading {
 	/** Those of checkpoints that have no row too, in any order. */
 	readonly writes: readonly WriteRow[];
+	readonly deltaBases: readonly DeltaBaseRow[];
+}
+
+/** The blobs of a family, and all that names them. */
+export interface FamilyReading {
+	readonly blobs: readonly ListedBlob[];
+	/** Ids of the blobs that checkpoints and writes of its threads name, in any order; one may be there several times. */
+	readonly named: readonly number[];
+	/** Of all its threads, in any order. They may name more. */
 	readonly deltaBases: readonly DeltaBaseRow[];
 }
 
@@ -283,6 +298,7 @@ export interface Storage {
 	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading>;
 	/** A checkpoint and its ancestors, at most `limit` rows in all. */
 	readPath(key: CheckpointKey, limit: number): Promise<PathReading>;
+	readOutline(threadId: string): Promise<ThreadOutline>;
 	readThread(threadId: string): Promise<ThreadReading>;
 	/** These blobs and all that they are built on, in any order. */
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]>;
@@ -292,8 +308,7 @@ export interface Storage {
 	getThread(threadId: string): Promise<ThreadRow | undefined>;
 	/** Threads by descending update time and then descending id, after the given place. */
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]>;
-	/** The blobs of a family without their bytes, and its threads. A thread that names one of the blobs is not missing. */
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }>;
+	readFamily(family: number): Promise<FamilyReading>;
 	/** Families that have blobs, with or without threads, by ascending number after the given one. */
 	listFamilies(limit: number, after: number | undefined): Promise<number[]>;
 	totals(): Promise<StorageTotals>;

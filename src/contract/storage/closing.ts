@@ -15,6 +15,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	reserveIds: (storage) => storage.reserveIds(1),
 	read: (storage) => storage.read({ limit: 1 }, "values", []),
 	readPath: (storage) => storage.readPath(key("a"), 1),
+	readOutline: (storage) => storage.readOutline("thread"),
 	readThread: (storage) => storage.readThread("thread"),
 	getBlobs: (storage) => storage.getBlobs([1]),
 	findRuns: (storage) => storage.findRuns(["run"]),

@@ -1,5 +1,5 @@
 import type { Encoded } from "../../codec/codec.ts";
-import { CheckpointError } from "../../errors.ts";
+import { CheckpointError, isCorrupt } from "../../errors.ts";
 import type { Lru } from "../../lru.ts";
 import type { BlobRow, Storage } from "../../storage/storage.ts";
 import { applyPatches, diffBytes, type Layer, sameBytes } from "./byte-delta.ts";
@@ -79,7 +79,7 @@ export class Blobs {
 		try {
 			return (await this.load([id])).get(id);
 		} catch (error) {
-			if (error instanceof CheckpointError && error.code === "CORRUPT") return undefined;
+			if (isCorrupt(error)) return undefined;
 			throw error;
 		}
 	}

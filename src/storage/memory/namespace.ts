@@ -14,7 +14,7 @@ import type {
 type Lists<T> = Map<string, readonly T[]>;
 
 /** A checkpoint without labels, as one that was relinked, is found by any. */
-type StoredRow = CheckpointRow & { labels: Labels | undefined };
+export type StoredRow = CheckpointRow & { labels: Labels | undefined };
 
 /** The rows of one namespace of a thread. Writes and delta bases may be there without their checkpoint. */
 export class Namespace {

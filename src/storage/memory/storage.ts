@@ -4,6 +4,7 @@ import type {
 	BlobRow,
 	CheckpointKey,
 	CopyBatch,
+	DeltaBaseRow,
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
@@ -15,7 +16,7 @@ import type {
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
-import { holdBytes, Namespace, toFound } from "./namespace.ts";
+import { holdBytes, Namespace, type StoredRow, toFound } from "./namespace.ts";
 
 interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
 	stamp: number;
@@ -101,9 +102,14 @@ export class MemoryStorage implements Storage {
 		return (namespaces.get(ns) ?? new Namespace()).readPath(id, limit, stamp);
 	}
 
+	async readOutline(threadId: string) {
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
+		return { checkpoints: checkpoints.sort(compareRows), written: writes };
+	}
+
 	async readThread(threadId: string) {
-		const { checkpoints, ...rest } = this.#listRows(threadId);
-		return { checkpoints: checkpoints.sort(compareRows), ...rest };
+		const { writes, deltaBases } = this.#listRows(this.#only(threadId));
+		return { writes, deltaBases };
 	}
 
 	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
@@ -131,7 +137,11 @@ export class MemoryStorage implements Storage {
 		const blobs = [...(this.#families.get(family) ?? [])].map((id) => this.#blobs.get(id) as BlobRow);
 		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
 		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
-		return { blobs: listed, threads: threads.map(describe) };
+		const { checkpoints, writes, deltaBases } = this.#listRows(threads);
+		const named: number[] = [];
+		for (const row of checkpoints) for (const blob of row.blobs) named.push(blob);
+		for (const { blob } of writes) if (blob !== undefined) named.push(blob);
+		return { blobs: listed, named, deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
@@ -146,19 +156,24 @@ export class MemoryStorage implements Storage {
 		return { threads: this.#threads.size, checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
 
-	/** All rows of one thread, or of all. */
-	#listRows(threadId?: string) {
-		const threads = threadId === undefined ? this.#threads.values() : [this.#threads.get(threadId) ?? NO_THREAD];
-		const namespaces = [...threads].flatMap((thread) => [...thread.namespaces.values()]);
-		return {
-			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
-			writes: namespaces.flatMap(({ writes }) => [...writes.values()].flat()),
-			deltaBases: namespaces.flatMap(({ deltaBases }) => [...deltaBases.values()].flat()),
-		};
+	#only(threadId: string): Thread[] {
+		return [this.#threads.get(threadId) ?? NO_THREAD];
+	}
+
+	/** All rows of some threads. */
+	#listRows(threads: Iterable<Thread> = this.#threads.values()) {
+		const rows = { checkpoints: [] as StoredRow[], writes: [] as WriteRow[], deltaBases: [] as DeltaBaseRow[] };
+		for (const { namespaces } of threads)
+			for (const { checkpoints, writes, deltaBases } of namespaces.values()) {
+				for (const row of checkpoints.values()) rows.checkpoints.push(row);
+				for (const list of writes.values()) for (const write of list) rows.writes.push(write);
+				for (const list of deltaBases.values()) for (const base of list) rows.deltaBases.push(base);
+			}
+		return rows;
 	}
 
 	#count(threadId: string) {
-		const { checkpoints, writes } = this.#listRows(threadId);
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
 		const bytes = sum(checkpoints, "head") + sum(writes, "value");
 		return { checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
@@ -214,7 +229,7 @@ export class MemoryStorage implements Storage {
 		const chosen = keys && new Set(keys.map(({ ns, id }) => JSON.stringify([ns, id])));
 		const isCopied = ({ ns, id }: CheckpointKey) => chosen?.has(JSON.stringify([ns, id])) ?? true;
 		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
-		const { checkpoints, writes, deltaBases } = this.#listRows(sourceId);
+		const { checkpoints, writes, deltaBases } = this.#listRows([source]);
 		for (const row of move(checkpoints)) openNamespace(target, row.ns).put(row, row.labels);
 		for (const row of batch.checkpoints) openNamespace(target, row.ns).put(row);
 		for (const write of [...move(writes), ...batch.writes]) openNamespace(target, write.ns).addWrite(write);

@@ -8,6 +8,7 @@ import {
 	given,
 	LISTED_CHECKPOINT,
 	number,
+	WRITTEN,
 } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { ask, type Question, type Values } from "./statement.ts";
@@ -137,11 +138,19 @@ export function askPath({ thread, checkpoint, write, base }: Tables) {
 	);
 }
 
-export function askThread({ thread, checkpoint, write, base }: Tables) {
-	const of = (table: string) => `${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $threadId`;
+const ofThread = ({ thread }: Tables, table: string) =>
+	`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $threadId`;
+
+export function askOutline(tables: Tables) {
 	return ask({
-		checkpoints: [LISTED_CHECKPOINT, of(checkpoint)],
-		writes: [FOUND_WRITE, of(write)],
-		deltaBases: [FOUND_BASE, of(base)],
+		checkpoints: [LISTED_CHECKPOINT, ofThread(tables, tables.checkpoint)],
+		written: [WRITTEN, `(SELECT DISTINCT r.ns, r.channel FROM ${ofThread(tables, tables.write)}) r`],
+	});
+}
+
+export function askThread(tables: Tables) {
+	return ask({
+		writes: [FOUND_WRITE, ofThread(tables, tables.write)],
+		deltaBases: [FOUND_BASE, ofThread(tables, tables.base)],
 	});
 }

@@ -107,6 +107,9 @@ const LINKS = { id: number("id"), base: number("base"), source: number("source")
 export const BLOB: Kind<BlobRow> = { ...LINKS, type: text("type"), data: bytes("data") };
 export const LISTED_BLOB: Kind<ListedBlob> = { ...LINKS, bytes: number("octet_length(data)") };
 
+export const NAMED = { id: number("id") };
+export const WRITTEN = { ns: text("ns"), channel: text("channel") };
+
 export const THREAD: Kind<ThreadRow> = {
 	...THREAD_ID,
 	family: number("family"),

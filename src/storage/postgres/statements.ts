@@ -1,12 +1,14 @@
 import { insertThread, insertWrites, storedStatement, upsertBases } from "./put.ts";
-import { askBlobs, askPath, askThread } from "./read.ts";
+import { askBlobs, askOutline, askPath, askThread } from "./read.ts";
 import {
 	CHECKPOINT,
 	CHECKPOINT_KEY,
 	columnsOf,
+	FOUND_BASE,
 	given,
 	LISTED_BLOB,
 	LISTED_CHECKPOINT,
+	NAMED,
 	number,
 	OLD_WRITE,
 	THREAD,
@@ -25,6 +27,8 @@ export function statementsOn(tables: Tables) {
 	const { thread, checkpoint, blob, write, base, sequence } = tables;
 	const ofRuns = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
+	const ofFamily = (table: string) =>
+		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.family = $family::bigint`;
 	/** How many rows of checkpoints and writes there are, and how many bytes they have. */
 	const counts = (checkpoints: string, writes: string) =>
 		[checkpoints, writes]
@@ -53,6 +57,7 @@ export function statementsOn(tables: Tables) {
 		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
 		path: askPath(tables),
+		outline: askOutline(tables),
 		thread: askThread(tables),
 		blobs: askBlobs(tables),
 		runs: ask({
@@ -70,7 +75,12 @@ export function statementsOn(tables: Tables) {
 		}),
 		family: ask({
 			blobs: [LISTED_BLOB, `${blob} WHERE family = $family::bigint`],
-			threads: [THREAD, `${thread} WHERE family = $family::bigint`],
+			named: [
+				NAMED,
+				`(SELECT unnest(r.blobs) AS id FROM ${ofFamily(checkpoint)}
+				UNION ALL SELECT r.blob FROM ${ofFamily(write)} AND r.blob IS NOT NULL) n`,
+			],
+			deltaBases: [FOUND_BASE, ofFamily(base)],
 		}),
 		/** Jumps from one family to the next. */
 		families: `WITH RECURSIVE found AS (

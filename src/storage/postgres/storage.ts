@@ -66,10 +66,14 @@ export class PostgresStorage implements Storage {
 		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
-	async readThread(threadId: string) {
-		const found = await this.#ask(this.#sql.thread, { threadId });
+	async readOutline(threadId: string) {
+		const found = await this.#ask(this.#sql.outline, { threadId });
 		found.checkpoints.sort(compareRows);
 		return found;
+	}
+
+	readThread(threadId: string) {
+		return this.#ask(this.#sql.thread, { threadId });
 	}
 
 	async getBlobs(ids: readonly number[]) {
@@ -88,8 +92,9 @@ export class PostgresStorage implements Storage {
 		return (await this.#ask(this.#sql.threadRows, { limit, ...after })).threads;
 	}
 
-	readFamily(family: number) {
-		return this.#ask(this.#sql.family, { family });
+	async readFamily(family: number) {
+		const { blobs, named, deltaBases } = await this.#ask(this.#sql.family, { family });
+		return { blobs, named: named.map(({ id }) => id), deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {

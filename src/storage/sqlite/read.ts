@@ -4,11 +4,14 @@ import type {
 	CheckpointKey,
 	DeltaBaseRow,
 	Depth,
+	FamilyReading,
 	FoundCheckpoint,
+	ListedBlob,
 	ListedCheckpoint,
 	PathReading,
 	Reading,
 	Scan,
+	ThreadOutline,
 	ThreadReading,
 	WriteKey,
 	WriteRow,
@@ -59,12 +62,23 @@ const BASE = `SELECT ${KEY}, channel, data FROM delta_checkpoints CROSS JOIN del
 const GET_WRITES = `${WRITE} WHERE pk = ?`;
 const GET_WRITES_OF = `${WRITE} WHERE pk IN ${LISTED}`;
 const GET_ORPHANS = `${WRITE} WHERE head IS NULL AND ${IN_NAMESPACE} AND checkpoint_id < :id`;
+const LIST_WRITTEN = `SELECT DISTINCT ns, channel FROM delta_checkpoints CROSS JOIN delta_writes ON checkpoint_pk = pk
+	WHERE ${IN_THREAD}`;
 const LIST_WRITES = `${WRITE} WHERE ${IN_THREAD}`;
 const GET_BASES_OF = `${BASE} WHERE pk IN ${LISTED}`;
 const LIST_BASES = `${BASE} WHERE ${IN_THREAD}`;
 const FIND_RUN_WRITES = `SELECT ${KEY}, task_id AS taskId, idx, generation
 	FROM delta_writes w CROSS JOIN delta_checkpoints ON pk = checkpoint_pk WHERE w.run_id = ?`;
 
+const IN_FAMILY = "thread_id IN (SELECT thread_id FROM delta_threads WHERE family = :family)";
+const LIST_FAMILY_BASES = `${BASE} WHERE ${IN_FAMILY}`;
+/** An array in which the ids of a row are an array again. */
+const LIST_NAMED = `SELECT '[' ||
+	ifnull((SELECT group_concat(blobs) FROM delta_checkpoints WHERE ${IN_FAMILY}), '[]') || ',' ||
+	ifnull((SELECT group_concat(blob) FROM delta_checkpoints CROSS JOIN delta_writes ON checkpoint_pk = pk WHERE ${IN_FAMILY}), '[]') ||
+	']' AS named`;
+
+const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 const GET_BLOB = "SELECT id, base, source, type, data FROM delta_blobs WHERE id = ?";
 
 export function read(
@@ -177,11 +191,26 @@ export function readPath(session: SqliteSession, key: CheckpointKey, limit: numb
 	};
 }
 
-export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+export function readOutline(session: SqliteSession, threadId: string): ThreadOutline {
 	return {
 		checkpoints: find<ListedCheckpoint>(session, LIST_CHECKPOINTS, { threadId }),
+		written: session.all(LIST_WRITTEN, { threadId }),
+	};
+}
+
+export function readThread(session: SqliteSession, threadId: string): ThreadReading {
+	return {
 		writes: find<WriteRow>(session, LIST_WRITES, { threadId }),
 		deltaBases: find<DeltaBaseRow>(session, LIST_BASES, { threadId }),
+	};
+}
+
+export function readFamily(session: SqliteSession, family: number): FamilyReading {
+	const { named } = session.get(LIST_NAMED, { family }) as { named: string };
+	return {
+		blobs: session.all<ListedBlob>(LIST_BLOBS, family),
+		named: parseIds(named, {}).flat(),
+		deltaBases: session.all<DeltaBaseRow>(LIST_FAMILY_BASES, { family }),
 	};
 }
 
@@ -195,8 +224,13 @@ export function findRuns(session: SqliteSession, runIds: readonly string[]) {
 
 function toCheckpoint(row: StoredCheckpoint): FoundCheckpoint {
 	if (row.stamp === undefined) throw damaged(row);
+	return Object.assign(row, { blobs: row.blobs === undefined ? [] : parseIds(row.blobs, row) });
+}
+
+/** @param row that the ids stand in */
+function parseIds(json: string, row: Partial<CheckpointKey>): number[] {
 	try {
-		return Object.assign(row, { blobs: row.blobs === undefined ? [] : JSON.parse(row.blobs) });
+		return JSON.parse(json);
 	} catch (cause) {
 		throw damaged(row, cause);
 	}

@@ -3,7 +3,6 @@ import type {
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
 	PutBatch,
 	RemoveBatch,
 	Replacement,
@@ -17,7 +16,7 @@ import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
 import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
+import { findBlobs, findRuns, read, readFamily, readOutline, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
 import { copy, put, remove, removeThread, replaceBytes } from "./write.ts";
 
@@ -33,11 +32,9 @@ const GET_VERSION = "SELECT data_version || iif(?, ' ' || total_changes(), '') A
 const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
 	FROM delta_threads`;
 const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
-const GET_FAMILY = `${THREADS} WHERE family = ?`;
 const LIST_THREADS = `${THREADS} WHERE updated_minute <= :updatedAt / 60000 AND (updated_at, thread_id) < (:updatedAt, :threadId)
 	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT :limit`;
 
-const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
 const LIST_FAMILIES = `SELECT DISTINCT family FROM delta_blobs WHERE family > :after AND +family > :after
 	ORDER BY family LIMIT :limit`;
@@ -81,6 +78,10 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
 	}
 
+	readOutline(threadId: string) {
+		return this.#connection.read((session) => readOutline(session, threadId));
+	}
+
 	readThread(threadId: string) {
 		return this.#connection.read((session) => readThread(session, threadId));
 	}
@@ -102,11 +103,8 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read((session) => session.all(LIST_THREADS, { updatedAt, threadId, limit }));
 	}
 
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }> {
-		return this.#connection.read((session) => ({
-			blobs: session.all(LIST_BLOBS, family),
-			threads: session.all(GET_FAMILY, family),
-		}));
+	readFamily(family: number) {
+		return this.#connection.read((session) => readFamily(session, family));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
