@@ -36,13 +36,6 @@ export function splitLabels(metadata: unknown): SplitLabels {
 	return { source, step, labels };
 }
 
-/** Whether labels say all that a filter asks for. */
-export function isOfLabels(filter: object = {}): boolean {
-	const { source, step, labels } = splitLabels(filter);
-	const told = Object.keys(labels).length + (source === undefined ? 0 : 1) + (step === undefined ? 0 : 1);
-	return told === Object.keys(filter).length;
-}
-
 function isLabel(value: unknown): value is Labels[string] {
 	if (typeof value === "string") return isText(value);
 	return value === null || typeof value === "boolean" || Number.isFinite(value);

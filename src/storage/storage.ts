@@ -324,10 +324,12 @@ export interface Storage {
 	replaceBytes(replacements: readonly Replacement[]): Promise<number>;
 	clear(): Promise<void>;
 
-	/** Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none. */
-	check(): Promise<StorageDamage[]>;
-	/** Makes them right again, without what can't be read. Answers what {@link check} found and what was lost. */
-	repair(): Promise<StorageDamage[]>;
+	/**
+	 * Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none.
+	 *
+	 * @param repairs makes them right again, without what can't be read; the answer also says what was lost
+	 */
+	check(repairs?: boolean): Promise<StorageDamage[]>;
 	/**
 	 * Gives space of removed rows back to the file system: one batch of it, so that writers wait for moments only. Answers
 	 * whether there may be more to do.

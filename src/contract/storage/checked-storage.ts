@@ -57,7 +57,6 @@ const PLAIN: { [M in Method]: (answer: Awaited<ReturnType<Storage[M]>>, counted:
 	replaceBytes: same,
 	clear: same,
 	check: same,
-	repair: same,
 };
 
 /**

@@ -284,7 +284,6 @@ export class NaiveStorage implements Storage {
 	}
 
 	readonly check = async () => [];
-	readonly repair = async () => [];
 	readonly tidy = async () => false;
 	readonly close = async () => {};
 

@@ -23,7 +23,7 @@ export async function repair(
 	pause: Pause,
 ): Promise<RepairReport> {
 	engine.clearCaches();
-	const report: RepairReport = { damage: await engine.storage.repair(), removed: [] };
+	const report: RepairReport = { damage: await engine.storage.check(true), removed: [] };
 	engine.clearCaches();
 	let isReadable = false;
 	const checkReadable = async () => {

@@ -34,7 +34,6 @@ export class MemoryStorage implements Storage {
 
 	/** Maps have neither damage nor files. */
 	readonly check = async () => [];
-	readonly repair = async () => [];
 	readonly tidy = async () => false;
 	readonly close = async () => {};
 

@@ -192,8 +192,18 @@ export class PostgresStorage implements Storage {
 		});
 	}
 
-	async check(): Promise<StorageDamage[]> {
+	/** Repairs by counting again, and by removing rows of which only the number of their thread is left. */
+	async check(repairs = false): Promise<StorageDamage[]> {
 		const { miscounted, lost } = await this.#ask(this.#sql.check);
+		for (const { threadId } of repairs ? miscounted : []) {
+			const stamp = await this.reserveIds(1);
+			await this.#transact(async (query) => {
+				// Locked before its rows are counted: nobody adds one meanwhile.
+				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
+				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
+			});
+		}
+		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
 		return [
 			...miscounted.map(({ threadId }) => ({
 				threadId,
@@ -203,22 +213,6 @@ export class PostgresStorage implements Storage {
 				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
 			})),
 		];
-	}
-
-	/** Counts again, and removes rows of which only the number of their thread is left. */
-	async repair(): Promise<StorageDamage[]> {
-		const damage = await this.check();
-		for (const { threadId } of damage) {
-			if (threadId === undefined) continue;
-			const stamp = await this.reserveIds(1);
-			await this.#transact(async (query) => {
-				// Locked before its rows are counted: nobody adds one meanwhile.
-				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
-				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
-			});
-		}
-		if (damage.some(({ threadId }) => threadId === undefined)) await this.#query(this.#sql.sweep);
-		return damage;
 	}
 
 	/** Nothing is ever left half removed, and the server gives space back by itself. */

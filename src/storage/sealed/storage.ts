@@ -58,8 +58,7 @@ export class SealedStorage implements Storage {
 	readonly removeBlobs: Storage["removeBlobs"] = (family, ids) => this.#inner.removeBlobs(family, ids);
 	readonly replaceBytes: Storage["replaceBytes"] = (replacements) => this.#inner.replaceBytes(replacements);
 	readonly clear: Storage["clear"] = () => this.#inner.clear();
-	readonly check: Storage["check"] = () => this.#inner.check();
-	readonly repair: Storage["repair"] = () => this.#inner.repair();
+	readonly check: Storage["check"] = (repairs) => this.#inner.check(repairs);
 	readonly tidy: Storage["tidy"] = () => this.#inner.tidy();
 	readonly close: Storage["close"] = () => this.#inner.close();
 

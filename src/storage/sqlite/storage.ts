@@ -154,14 +154,14 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	async check(): Promise<StorageDamage[]> {
-		return Object.values(await this.#findDamage()).flat();
-	}
-
-	async repair(): Promise<StorageDamage[]> {
-		const { structure, rows } = await this.#findDamage(true);
-		if (structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
-		if (structure.length === 0) return rows;
+	async check(repairs = false): Promise<StorageDamage[]> {
+		// A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended.
+		const { structure, rows } = await this.#connection.alone(findDamage, repairs).catch((error: unknown) => {
+			if (!isCorrupt(error)) throw error;
+			return { structure: [{ problem: (error as Error).message }], rows: [] };
+		});
+		if (repairs && structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
+		if (!repairs || structure.length === 0) return [...structure, ...rows];
 		const { path, name } = this.#source;
 		if (path === undefined)
 			throw new CheckpointError(
@@ -170,14 +170,6 @@ export class SqliteStorage implements Storage {
 			);
 		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
 		return [...structure, ...rows, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
-	}
-
-	/** A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended. */
-	#findDamage(isChange = false): Promise<ReturnType<typeof findDamage>> {
-		return this.#connection.alone(findDamage, isChange).catch((error: unknown) => {
-			if (!isCorrupt(error)) throw error;
-			return { structure: [{ problem: (error as Error).message }], rows: [] };
-		});
 	}
 
 	tidy(): Promise<boolean> {
