@@ -77,7 +77,7 @@ export class Blobs {
 	 */
 	async find(id: number): Promise<Blob | undefined> {
 		try {
-			return (await this.load([id])).get(id);
+			return this.#recent.get(id) ?? (await this.load([id])).get(id);
 		} catch (error) {
 			if (isCorrupt(error)) return undefined;
 			throw error;
@@ -88,11 +88,11 @@ export class Blobs {
 	#buildAll(ids: readonly number[], along: readonly BlobRow[], found: Map<number, Blob>): number[] {
 		const rows = new Map(along.map((row) => [row.id, row]));
 		return ids.filter((id) => {
-			const blob = this.#build(id, rows, found);
-			if (blob === undefined) return true;
-			found.set(id, blob);
-			this.remember(id, blob);
-			return false;
+			const recent = this.#recent.get(id);
+			const blob = recent ?? this.#build(id, rows, found);
+			if (blob !== undefined) found.set(id, blob);
+			if (blob !== undefined && blob !== recent) this.remember(id, blob);
+			return blob === undefined;
 		});
 	}
 
