@@ -90,12 +90,12 @@ export function recount(session: SqliteSession): void {
 	session.run(RECOUNT, --free);
 }
 
-/** Tables in the order they are copied, and where to learn of keys that a scan does not reach. */
+/** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
 const KEYS = {
-	delta_threads: "SELECT thread_id AS key FROM delta_threads INDEXED BY delta_threads_family",
-	delta_checkpoints: "SELECT pk AS key FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
-	delta_writes: "SELECT pk AS key FROM delta_checkpoints NOT INDEXED",
-	delta_bases: "SELECT pk AS key FROM delta_checkpoints NOT INDEXED",
+	delta_threads: "SELECT thread_id AS key, thread_id AS threadId FROM delta_threads INDEXED BY delta_threads_family",
+	delta_checkpoints: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
+	delta_writes: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
+	delta_bases: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
 	delta_blobs: "SELECT id AS key FROM delta_blobs INDEXED BY delta_blobs_family",
 };
 
@@ -143,13 +143,9 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 		return session.transaction.immediate(() => {
 			const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
 			if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
-				throw new CheckpointError(
-					"CORRUPT",
-					`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
-				);
-			readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }: { next_id: unknown }) =>
-				session.run("UPDATE delta_format SET next_id = ?", next_id),
-			);
+				throw new CheckpointError("CORRUPT", `SQLite can read nothing of ${quote(damaged.name)}: restore a backup.`);
+			const setNextId = (row: object) => session.run("UPDATE delta_format SET next_id = :next_id", row);
+			readRows(damaged, "SELECT next_id FROM delta_format", setNextId);
 			lost.push(...findMismatches(session));
 			recount(session);
 			return lost;
@@ -158,6 +154,8 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 		session.db.close();
 	}
 }
+
+type Key = { key: unknown; threadId?: string };
 
 /** From both ends as far as rows can be read, and between by their keys. */
 function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string, keys: string): StorageDamage[] {
@@ -170,10 +168,11 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 	const copy = (rest: string, ...keys: unknown[]) => readRows(damaged, `${select} ${rest}`, add, ...keys);
 	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
 	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
-	const known = new Set<unknown>();
-	for (const db of [damaged, target.db]) readRows(db, keys, ({ key }: { key: unknown }) => known.add(key));
-	for (const value of known) copy(`WHERE ${key[0]} = ?`, value);
-	return [{ problem: `Rows of ${table} can't be read, and are lost.` }];
+	const known = new Map<unknown, string | undefined>();
+	for (const db of [damaged, target.db]) readRows<Key>(db, keys, (row) => known.set(row.key, row.threadId));
+	const lost = [...known].filter(([value]) => !copy(`WHERE ${key[0]} = ?`, value));
+	const threads = new Set([undefined, ...lost.map(([, threadId]) => threadId)]);
+	return [...threads].map((threadId) => ({ threadId, problem: `Rows of ${table} can't be read, and are lost.` }));
 }
 
 /** Answers whether all rows could be read and used. */
