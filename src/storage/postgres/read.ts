@@ -94,7 +94,8 @@ export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth)
 
 /**
  * A path with all that `Storage.readPath` answers, and who has changed the thread. The recursion goes on as long as rows
- * are fetched from it, and ends at a row that it has met before.
+ * are fetched from it, and ends at a row that it has met before. The planner is not told the limit: it would make a new
+ * plan for each call to fit that.
  */
 export function askPath({ thread, checkpoint, write, base }: Tables) {
 	const here = (row: string) => `${row}.thread = p.thread AND ${row}.ns = p.ns`;
@@ -127,7 +128,7 @@ export function askPath({ thread, checkpoint, write, base }: Tables) {
 			SELECT p.thread_id, p.stamp, c.thread, c.ns, c.id, c.parent
 			FROM ancestors p ${lookUp(checkpoint, "c", `${here("c")} AND c.id = p.parent`)}
 		), path AS MATERIALIZED (
-			SELECT *, row_number() OVER () AS place FROM ancestors LIMIT $limit::bigint
+			SELECT *, row_number() OVER () AS place FROM ancestors LIMIT (SELECT $limit::bigint)
 		), root AS MATERIALIZED (
 			SELECT * FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p
 			WHERE NOT ${isStored(`${here("c")} AND c.id = p.parent`)}
