@@ -8,7 +8,6 @@ import type {
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
-	Reading,
 	RemoveBatch,
 	Replacement,
 	Scan,
@@ -42,7 +41,7 @@ export class MemoryStorage implements Storage {
 		return this.#nextId - count;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
 		const checkpoints = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
 		const writes: WriteRow[] = [];
 		const named: number[] = [];
@@ -54,23 +53,17 @@ export class MemoryStorage implements Storage {
 			}
 			for (const blob of blobs) named.push(blob);
 		}
-		return { checkpoints, writes, blobs: this.#collectBlobs(named, known) };
+		return { checkpoints, writes, blobs: await this.getBlobs(named, known) };
 	}
 
 	#scan(scan: Scan): FoundCheckpoint[] {
 		const { threadId, ns, limit } = scan;
 		const found: FoundCheckpoint[] = [];
-		const thread = threadId === undefined ? undefined : (this.#threads.get(threadId) ?? NO_THREAD);
-		if (thread !== undefined && ns !== undefined) {
-			thread.namespaces.get(ns)?.scan(scan, thread.stamp, found);
-			return found;
-		}
-		let least: string | undefined;
-		for (const { namespaces, stamp } of thread === undefined ? this.#threads.values() : [thread])
-			for (const [name, namespace] of namespaces) {
-				if (ns === undefined || ns === name) namespace.scan(scan, stamp, found, least);
+		for (const { namespaces, stamp } of threadId === undefined ? this.#threads.values() : this.#only(threadId))
+			for (const namespace of ns === undefined ? namespaces.values() : [namespaces.get(ns)]) {
+				namespace?.scan(scan, stamp, found);
 				// Rows that can't be on the page are left out soon: there may be many namespaces.
-				if (found.length > 2 * limit) least = found.sort(compareRows).splice(limit)[0]?.id;
+				if (found.length > 2 * limit) found.sort(compareRows).splice(limit);
 			}
 		return found.sort(compareRows).slice(0, limit);
 	}
@@ -81,8 +74,7 @@ export class MemoryStorage implements Storage {
 		return row && toFound(row, stamp);
 	}
 
-	/** Blobs and all that they are built on. */
-	#collectBlobs(ids: readonly number[], known?: readonly number[]): BlobRow[] {
+	async getBlobs(ids: readonly number[], known?: readonly number[]): Promise<BlobRow[]> {
 		const found: BlobRow[] = [];
 		const open = new Set(ids);
 		const skipped = new Set(known);
@@ -111,10 +103,6 @@ export class MemoryStorage implements Storage {
 		return { writes, deltaBases };
 	}
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return this.#collectBlobs(ids);
-	}
-
 	async findRuns(runIds: readonly string[]) {
 		const wanted = new Set<string | undefined>(runIds);
 		const isWanted = ({ runId }: { readonly runId: string | undefined }) => wanted.has(runId);
@@ -137,15 +125,15 @@ export class MemoryStorage implements Storage {
 		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
 		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
 		const { checkpoints, writes, deltaBases } = this.#listRows(threads);
-		const named: number[] = [];
-		for (const row of checkpoints) for (const blob of row.blobs) named.push(blob);
-		for (const { blob } of writes) if (blob !== undefined) named.push(blob);
+		const named = [...checkpoints.flatMap((row) => row.blobs), ...writes.flatMap(({ blob }) => blob ?? [])];
 		return { blobs: listed, named, deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
-		const rest = [...this.#families.keys()].filter((family) => family > after);
-		return rest.sort((a, b) => a - b).slice(0, limit);
+		return [...this.#families.keys()]
+			.filter((family) => family > after)
+			.sort((a, b) => a - b)
+			.slice(0, limit);
 	}
 
 	async totals() {
@@ -179,21 +167,18 @@ export class MemoryStorage implements Storage {
 
 	async put(batch: PutBatch) {
 		const { threadId, fresh, now, checkpoint, blobs, writes } = batch;
-		let thread = this.#threads.get(threadId);
-		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
+		const known = this.#threads.get(threadId);
+		if (batch.stamp !== undefined && known?.stamp !== batch.stamp) return undefined;
 		if (checkpoint !== undefined && batch.onlyOnHead) {
-			const { ids, checkpoints } = thread?.namespaces.get(checkpoint.ns) ?? new Namespace();
+			const { ids, checkpoints } = known?.namespaces.get(checkpoint.ns) ?? new Namespace();
 			checkHead(checkpoint, checkpoints.get(ids.at(-1) ?? ""), checkpoints.has(checkpoint.id));
 		}
 		for (const { id } of blobs) if (this.#blobs.has(id)) throw new Error(`Blob ${id} is there already.`);
-		if (thread === undefined) {
-			thread = newThread(threadId, fresh, fresh, now);
-			this.#threads.set(threadId, thread);
-		}
-		const { family } = thread;
+		const thread = known ?? newThread(threadId, fresh, fresh, now);
+		this.#threads.set(threadId, thread);
 		for (const { id, base, source, type, data } of blobs) {
 			this.#blobs.set(id, { id, base, source, type, data: holdBytes(data) });
-			this.#families.set(family, (this.#families.get(family) ?? new Set()).add(id));
+			this.#families.set(thread.family, (this.#families.get(thread.family) ?? new Set()).add(id));
 		}
 		const write = writes[0];
 		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
@@ -201,7 +186,7 @@ export class MemoryStorage implements Storage {
 		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels);
 		if (checkpoint !== undefined) thread.updatedAt = now;
 		if (replaced) thread.stamp = fresh;
-		return { family, stamp: thread.stamp, replaced };
+		return { family: thread.family, stamp: thread.stamp, replaced };
 	}
 
 	async remove(batch: RemoveBatch) {
@@ -277,11 +262,8 @@ function newThread(threadId: string, family: number, stamp: number, now: number)
 const NO_THREAD = newThread("", 0, 0, 0);
 
 function openNamespace({ namespaces }: Thread, ns: string): Namespace {
-	let namespace = namespaces.get(ns);
-	if (namespace === undefined) {
-		namespace = new Namespace();
-		namespaces.set(ns, namespace);
-	}
+	const namespace = namespaces.get(ns) ?? new Namespace();
+	namespaces.set(ns, namespace);
 	return namespace;
 }
 
