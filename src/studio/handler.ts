@@ -2,10 +2,12 @@ import { CheckpointError, type CheckpointErrorCode, quote } from "../errors.ts";
 import { checkNames } from "../saver/options.ts";
 import { Call } from "./call.ts";
 import { HttpError } from "./http/http-error.ts";
-import { Router } from "./http/router.ts";
+import { type Route, Router } from "./http/router.ts";
 import { STUDIO_OPTIONS, type StudioOptions } from "./options.ts";
+import { ProtocolSession, type ProtocolSocket } from "./protocol/session.ts";
 import { assistantRoutes } from "./routes/assistant-routes.ts";
 import { metaRoutes } from "./routes/meta-routes.ts";
+import { protocolRoutes, SOCKET_ROUTE } from "./routes/protocol-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
 import { stateRoutes } from "./routes/state-routes.ts";
 import { storeRoutes } from "./routes/store-routes.ts";
@@ -17,6 +19,13 @@ import { Studio } from "./studio.ts";
 /** Answers the requests of LangGraph's clients. */
 export interface StudioHandler {
 	(request: Request): Promise<Response>;
+	/**
+	 * Lets a client speak the thread protocol over a WebSocket. `toUpgradeListener` calls it for Node's servers; others pass the
+	 * request, and then the socket and what comes on it.
+	 *
+	 * @returns the answer to a client that is refused, or what takes the socket
+	 */
+	connect(request: Request): Promise<Response | ((socket: ProtocolSocket) => ProtocolSession)>;
 	/** Stops all runs, waits until what they did is stored, and takes no more. Savers stay open. */
 	close(): Promise<void>;
 }
@@ -27,6 +36,7 @@ const router = new Router([
 	...runRoutes,
 	...threadRoutes,
 	...stateRoutes,
+	...protocolRoutes,
 	...storeRoutes,
 ]);
 
@@ -56,15 +66,21 @@ export function createStudioHandler(options: StudioOptions): StudioHandler {
 	checkNames("createStudioHandler", options, STUDIO_OPTIONS);
 	if (Object.keys(options.graphs ?? {}).length === 0)
 		throw new CheckpointError("INVALID_OPTION", "`graphs` is empty: pass { graphs: { agent: graph } }.");
-	const { authorize, readOnly = false } = options;
+	const { authorize } = options;
 	const basePath = readBasePath(options.basePath);
 	const origins = new Origins(options.allowOrigins);
 	const studio = new Studio(options);
-	async function answer(request: Request): Promise<Response> {
+	async function find(request: Request): Promise<{ route: Route<Call>; call: Call }> {
 		const { route, params } = router.match(request.method, pathIn(request, basePath));
-		const access = await Access.of(request, authorize);
-		if (readOnly && !(route.isRead ?? route.method === "GET")) throw new HttpError(403, "This server is read-only.");
-		return route.handle(new Call(request, studio, access, params));
+		const call = new Call(request, studio, await Access.of(request, authorize), params);
+		if (studio.readOnly && !(route.isRead ?? route.method === "GET"))
+			throw new HttpError(403, "This server is read-only.");
+		return { route, call };
+	}
+
+	async function answer(request: Request): Promise<Response> {
+		const { route, call } = await find(request);
+		return route.handle(call);
 	}
 
 	async function handle(request: Request): Promise<Response> {
@@ -79,7 +95,19 @@ export function createStudioHandler(options: StudioOptions): StudioHandler {
 		return response;
 	}
 
-	return Object.assign(handle, { close: () => studio.runs.close() });
+	async function connect(request: Request): ReturnType<StudioHandler["connect"]> {
+		try {
+			origins.check(request);
+			const { route, call } = await find(request);
+			if (route !== SOCKET_ROUTE) throw new HttpError(404, "404 Not Found");
+			const sender = { studio, access: call.access, headers: request.headers, threadId: call.threadId };
+			return (socket) => new ProtocolSession(sender, socket);
+		} catch (error) {
+			return refuse(error);
+		}
+	}
+
+	return Object.assign(handle, { connect, close: () => studio.runs.close() });
 }
 
 function refuse(error: unknown): Response {

@@ -1,8 +1,10 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { checkNames } from "../saver/options.ts";
+import type { StudioHandler } from "./handler.ts";
+import { readWebSocketKey, WebSocketConnection } from "./http/websocket.ts";
 import { isHost } from "./security/origins.ts";
 
 /** Where LangGraph Studio is, and how it is told which server to talk to. */
@@ -15,7 +17,8 @@ const KEEP_ALIVE_MS = 75_000;
 /** The port of LangGraph's own server. */
 const DEFAULT_PORT = 2024;
 
-type FetchHandler = ((request: Request) => Response | Promise<Response>) & { close?: () => Promise<void> };
+type FetchHandler = ((request: Request) => Response | Promise<Response>) &
+	Partial<Pick<StudioHandler, "close" | "connect">>;
 
 export interface ServeOptions {
 	/** Default 2024; 0 for any that is free. */
@@ -44,6 +47,8 @@ export interface StudioServer {
 export async function serveStudio(handler: FetchHandler, options: ServeOptions = {}): Promise<StudioServer> {
 	checkNames("serveStudio", options, ["port"]);
 	const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, toNodeListener(handler));
+	const { connect } = handler;
+	if (connect !== undefined) server.on("upgrade", toUpgradeListener({ connect }));
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
 		server.listen(options.port ?? DEFAULT_PORT, "127.0.0.1", resolve);
@@ -83,6 +88,36 @@ export function toNodeListener(
 		const response = request === undefined ? new Response("Bad Request", { status: 400 }) : handler(request);
 		await send(await response, outgoing);
 	};
+}
+
+/**
+ * Takes WebSockets, for clients of the thread protocol that ask for one.
+ *
+ * @example
+ * ```ts
+ * const server = createServer(toNodeListener(handler)).on("upgrade", toUpgradeListener(handler));
+ * ```
+ */
+export function toUpgradeListener({
+	connect,
+}: Pick<StudioHandler, "connect">): (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void> {
+	return async (incoming, socket, head) => {
+		socket.on("error", () => socket.destroy());
+		const key = readWebSocketKey(incoming);
+		const request = key === undefined ? undefined : toRequest(incoming, new AbortController().signal);
+		const answer = request === undefined ? new Response("Bad Request", { status: 400 }) : await connect(request);
+		if (answer instanceof Response) return refuseUpgrade(answer, incoming, socket);
+		const connection = new WebSocketConnection(socket, key as string);
+		connection.start(answer(connection), head);
+	};
+}
+
+async function refuseUpgrade(response: Response, incoming: IncomingMessage, socket: Duplex): Promise<void> {
+	const outgoing = new ServerResponse(incoming);
+	outgoing.shouldKeepAlive = false;
+	outgoing.assignSocket(socket as import("node:net").Socket);
+	await send(response, outgoing);
+	socket.end();
 }
 
 function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {

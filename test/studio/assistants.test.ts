@@ -1,4 +1,4 @@
-import { Annotation, entrypoint, StateGraph, task } from "@langchain/langgraph";
+import { Annotation, entrypoint, type LangGraphRunnableConfig, StateGraph, task } from "@langchain/langgraph";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { z } from "zod";
 import { MemorySaver } from "../../src/index.ts";
@@ -35,6 +35,69 @@ describe.each(backends)("A server on a $name", (backend) => {
 		expect(await client.assistants.get(all[0]!.assistant_id)).toEqual(all[0]);
 		expect(await client.assistants.get("chat")).toEqual(all[0]);
 		await expect(client.assistants.get("nobody")).rejects.toThrow("HTTP 404: Assistant not found");
+	});
+
+	it("keeps assistants that clients make, with their versions, and runs them", async () => {
+		const echo = new StateGraph(Annotation.Root({ said: Annotation<unknown>() }))
+			.addNode("say", (_, { configurable, context, metadata }: LangGraphRunnableConfig) => ({
+				said: [configurable?.tone, configurable?.words, (context as { who?: string })?.who, metadata?.team],
+			}))
+			.addEdge("__start__", "say")
+			.compile();
+		const { client, restart } = await startServer(backend, { graphs: { echo, chat } });
+		const made = await client.assistants.create({
+			graphId: "echo",
+			name: "Loud",
+			metadata: { team: "a" },
+			config: { configurable: { tone: "loud", words: 1, checkpoint_id: "x" } },
+			context: { who: "I" },
+		});
+		const { assistant_id } = made;
+		expect(made).toMatchObject({ version: 1, name: "Loud", config: { configurable: { tone: "loud", words: 1 } } });
+		const again = { graphId: "echo", assistantId: assistant_id };
+		await expect(client.assistants.create(again)).rejects.toThrow("HTTP 409");
+		expect(await client.assistants.create({ ...again, ifExists: "do_nothing" })).toEqual(made);
+		await expect(client.assistants.create({ graphId: "nobody" })).rejects.toThrow("HTTP 404");
+
+		const { thread_id } = await client.threads.create();
+		const config = { configurable: { words: 2 } };
+		expect(await client.runs.wait(thread_id, assistant_id, { input: {}, config })).toEqual({
+			said: ["loud", 2, "I", "a"],
+		});
+		expect(await client.runs.list(thread_id)).toMatchObject([{ assistant_id }]);
+		expect(await client.threads.get(thread_id)).toMatchObject({ metadata: { assistant_id, graph_id: "echo" } });
+
+		const changed = await client.assistants.update(assistant_id, {
+			name: "Quiet",
+			config: { configurable: { tone: "quiet" } },
+		});
+		expect(changed).toMatchObject({ version: 2, name: "Quiet", metadata: { team: "a" }, context: { who: "I" } });
+		const versions = await client.assistants.getVersions(assistant_id);
+		expect(versions.map(({ version, name }) => [version, name])).toEqual([
+			[2, "Quiet"],
+			[1, "Loud"],
+		]);
+		expect(await client.assistants.setLatest(assistant_id, 1)).toMatchObject({ version: 1, name: "Loud" });
+		await expect(client.assistants.setLatest(assistant_id, 7)).rejects.toThrow("HTTP 404");
+		expect(await client.assistants.update(assistant_id, { description: "d" })).toMatchObject({
+			version: 3,
+			name: "Loud",
+		});
+
+		const { client: later } = await restart();
+		expect(await later.assistants.search({ metadata: { team: "a" } })).toMatchObject([{ assistant_id, version: 3 }]);
+		expect(await later.assistants.count()).toBe(3);
+		expect(await later.assistants.getGraph(assistant_id)).toHaveProperty("nodes");
+		expect((await later.threads.search()).map((thread) => thread.thread_id)).toEqual([thread_id]);
+		await expect(later.threads.get("|studio|assistants")).rejects.toThrow("HTTP 404");
+		await expect(later.threads.create({ threadId: "|studio|assistants" })).rejects.toThrow("HTTP 409");
+		await expect(later.assistants.update("echo", { name: "x" })).rejects.toThrow("HTTP 409");
+		await expect(later.assistants.delete("echo")).rejects.toThrow("HTTP 409");
+		expect(await later.assistants.getVersions("echo")).toMatchObject([{ version: 1 }]);
+		await later.assistants.delete(assistant_id, { deleteThreads: true });
+		await expect(later.assistants.get(assistant_id)).rejects.toThrow("HTTP 404");
+		expect(await later.threads.search()).toEqual([]);
+		expect(await later.assistants.count()).toBe(2);
 	});
 
 	it("draws graphs, with what is inside of them if asked", async () => {

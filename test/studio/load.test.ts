@@ -1,19 +1,6 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { backends } from "./support/backends.ts";
+import { heapUsed } from "./support/heap.ts";
 import { clientFor, startServer } from "./support/server.ts";
-
-setFlagsFromString("--expose_gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-
-/** What the heap holds once everything that can go is gone. */
-async function heapUsed(): Promise<number> {
-	for (let n = 0; n < 3; n++) {
-		await new Promise((resolve) => setTimeout(resolve, 20));
-		collectGarbage();
-	}
-	return process.memoryUsage().heapUsed;
-}
 
 /** So long that the events of a hundred runs, if anything held them, could not be overlooked. */
 const PADDING = "x".repeat(40_000);

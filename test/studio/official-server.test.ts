@@ -38,6 +38,7 @@ const someGraphs = "Knows the graph of some states only.";
 
 /** Where the official server is wrong. Everything else must be the same. */
 const differences: Record<string, Difference> = {
+	info: { why: "Streams no namespaces of a choice.", ours: { body: { flags: { stream_namespaces: true } } } },
 	"make thread with any id": { why: "Takes no ids but UUIDs.", ours: { status: 200, body: { thread_id: "any id" } } },
 	"copy thread": { why: unsaid, ours: { body: { status: "idle", values: { name: "w" } } } },
 	"make thread with states": { why: unsaid, ours: { body: { status: "interrupted" } } },

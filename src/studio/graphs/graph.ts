@@ -10,6 +10,8 @@ export interface Graph {
 	channels: object;
 	stream(input: unknown, options?: object): Promise<AsyncIterable<unknown>>;
 	streamEvents(input: unknown, options: { version: "v2" } & object): AsyncIterable<unknown>;
+	/** The events of the thread protocol. */
+	streamEvents(input: unknown, options: { version: "v3" } & object): Promise<AsyncIterable<unknown>>;
 	getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
 	getStateHistory(config: RunnableConfig, options?: CheckpointListOptions): AsyncIterable<StateSnapshot>;
 	updateState(config: RunnableConfig, values: unknown, asNode?: string): Promise<RunnableConfig>;

@@ -4,7 +4,11 @@ import { measure } from "./measure.ts";
 /** The JSON in a request's body, whatever content type it claims; `undefined` if there is none. */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
 	const text = await readText(request, maxBytes);
-	if (text.trim() === "") return undefined;
+	return text.trim() === "" ? undefined : parseJson(text);
+}
+
+/** What JSON stands for. */
+export function parseJson(text: string): unknown {
 	const json = parse(text);
 	// Much that is done with it later is recursive.
 	measure(json);

@@ -1,4 +1,4 @@
-import { type Fields, type Json, MOST_ITEMS, readInteger } from "./fields.ts";
+import { type Fields, isRecord, type Json, MOST_ITEMS, readInteger } from "./fields.ts";
 
 /** Where a page of results starts and how many it has at most. */
 export interface Page {
@@ -27,9 +27,19 @@ export function paginate<T>(all: readonly T[], fields: Fields): { page: T[]; hea
 	return { page, headers };
 }
 
-/** Some fields of an object, or all. */
+/** Some fields of an object, or all. One that is an object itself may be given in part, as `values.messages`. */
 export function select(object: Json, names: readonly string[] | undefined): Json {
-	return names === undefined
-		? object
-		: Object.fromEntries(Object.entries(object).filter(([name]) => names.includes(name)));
+	if (names === undefined) return object;
+	const chosen: Json = {};
+	for (const [name, value] of Object.entries(object)) {
+		const parts = names.filter((part) => part.startsWith(`${name}.`)).map((part) => part.slice(name.length + 1));
+		if (names.includes(name)) chosen[name] = value;
+		else if (parts.length > 0 && isRecord(value)) chosen[name] = select(value, parts);
+	}
+	return chosen;
+}
+
+/** The names that a query string selects. */
+export function readSelect(query: URLSearchParams): string[] | undefined {
+	return query.has("select") ? query.getAll("select") : undefined;
 }

@@ -1,5 +1,3 @@
-import type { LoggedEvent } from "../runs/event-log.ts";
-
 /** A line now and then tells both sides that the connection is alive. */
 const HEARTBEAT_MS = 15_000;
 /** A comment. No empty line follows: LangGraph's client would take that for the end of another event. */
@@ -7,12 +5,22 @@ const SSE_HEARTBEAT = ": heartbeat\n";
 
 const encoder = new TextEncoder();
 
+/** An event as it is sent: its data is JSON already. */
+export interface SseEvent {
+	readonly id?: number | string;
+	readonly event: string;
+	readonly data: string;
+}
+
 /** Server-sent events. `onLeave` is called if the client goes before the end. */
 export function sseResponse(
-	events: AsyncGenerator<LoggedEvent>,
-	{ headers, onLeave }: { headers: Record<string, string>; onLeave: () => void },
+	events: AsyncGenerator<SseEvent>,
+	{ headers = {}, onLeave }: { headers?: Record<string, string>; onLeave: () => void },
 ): Response {
-	const lines = map(events, ({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`);
+	const lines = map(events, ({ id, event, data }) => {
+		const lines = [...(id === undefined ? [] : [`id: ${id}`]), `event: ${event}`, `data: ${data}`];
+		return `${lines.join("\n")}\n\n`;
+	});
 	return streamResponse(lines, SSE_HEARTBEAT, {
 		headers: {
 			"content-type": "text/event-stream",

@@ -1,7 +1,9 @@
 import type { Call } from "../call.ts";
 import type { Graph } from "../graphs/graph.ts";
 import { schemasOf } from "../graphs/schemas.ts";
-import { readFlag } from "../http/fields.ts";
+import type { Assistant } from "../graphs/stored-assistants.ts";
+import { type Json, readFlag } from "../http/fields.ts";
+import { HttpError } from "../http/http-error.ts";
 import { paginate, select } from "../http/pages.ts";
 import { json } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
@@ -10,7 +12,12 @@ import type { Route } from "../http/router.ts";
 export const assistantRoutes: Route<Call>[] = [
 	{ method: "POST", path: "/assistants/search", isRead: true, handle: searchAssistants },
 	{ method: "POST", path: "/assistants/count", isRead: true, handle: countAssistants },
+	{ method: "POST", path: "/assistants", handle: createAssistant },
 	{ method: "GET", path: "/assistants/:assistant_id", handle: showAssistant },
+	{ method: "PATCH", path: "/assistants/:assistant_id", handle: updateAssistant },
+	{ method: "DELETE", path: "/assistants/:assistant_id", handle: deleteAssistant },
+	{ method: "POST", path: "/assistants/:assistant_id/versions", isRead: true, handle: showVersions },
+	{ method: "POST", path: "/assistants/:assistant_id/latest", handle: setLatest },
 	{ method: "GET", path: "/assistants/:assistant_id/graph", handle: drawGraph },
 	{ method: "GET", path: "/assistants/:assistant_id/schemas", handle: showSchemas },
 	{ method: "GET", path: "/assistants/:assistant_id/subgraphs/:namespace?", handle: showSubgraphs },
@@ -18,20 +25,59 @@ export const assistantRoutes: Route<Call>[] = [
 
 async function searchAssistants(call: Call): Promise<Response> {
 	const fields = await call.fields();
-	const { page, headers } = paginate(call.studio.assistants.search(fields), fields);
+	const { page, headers } = paginate(await call.studio.assistants.search(fields), fields);
 	const names = fields.texts("select");
-	return json(
-		page.map((assistant) => select(assistant, names)),
-		headers,
-	);
+	const list = call.newList();
+	for (const assistant of page) list.push(select({ ...assistant }, names));
+	return list.respond(headers);
 }
 
 async function countAssistants(call: Call): Promise<Response> {
-	return json(call.studio.assistants.search(await call.fields()).length);
+	return json((await call.studio.assistants.search(await call.fields())).length);
 }
 
-function showAssistant(call: Call): Response {
-	return json(call.studio.assistants.describe(graphIdOf(call)));
+async function createAssistant(call: Call): Promise<Response> {
+	call.access.checkAll();
+	return json(await call.studio.assistants.create(await call.fields()));
+}
+
+async function showAssistant(call: Call): Promise<Response> {
+	return json(await find(call));
+}
+
+async function updateAssistant(call: Call): Promise<Response> {
+	call.access.checkAll();
+	return json(await call.studio.assistants.update(call.param("assistant_id"), await call.fields()));
+}
+
+/** Its threads stay, unless they are to go, too. */
+async function deleteAssistant(call: Call): Promise<Response> {
+	call.access.checkAll();
+	const { studio, query } = call;
+	const { assistant_id } = await studio.assistants.delete(call.param("assistant_id"));
+	if (readFlag(query, "delete_threads"))
+		for await (const thread of studio.threads.all()) {
+			const { metadata } = await studio.describe(thread).record();
+			const { threadId, saver } = thread;
+			if (metadata.assistant_id === assistant_id)
+				await studio.runs.afterStopping(threadId, () => saver.deleteThread(threadId));
+		}
+	return json([assistant_id]);
+}
+
+async function showVersions(call: Call): Promise<Response> {
+	const fields = await call.fields();
+	const versions = await call.studio.assistants.versions(call.param("assistant_id"), fields.filter("metadata"));
+	const list = call.newList();
+	for (const { updated_at: _, ...version } of paginate(versions, fields).page) list.push(version);
+	return list.respond();
+}
+
+async function setLatest(call: Call): Promise<Response> {
+	call.access.checkAll();
+	const version = (await call.fields()).integer("version", 1, Number.MAX_SAFE_INTEGER);
+	if (version === undefined) throw new HttpError(400, "`version` is required and must be a number.");
+	return json(await call.studio.assistants.setLatest(call.param("assistant_id"), version));
 }
 
 async function drawGraph(call: Call): Promise<Response> {
@@ -42,7 +88,7 @@ async function drawGraph(call: Call): Promise<Response> {
 async function showSchemas(call: Call): Promise<Response> {
 	const { state, input, output, config } = schemasOf(await graphOf(call));
 	return json({
-		graph_id: graphIdOf(call),
+		graph_id: (await find(call)).graph_id,
 		input_schema: input,
 		output_schema: output,
 		state_schema: state,
@@ -60,12 +106,13 @@ async function showSubgraphs(call: Call): Promise<Response> {
 	return json(Object.fromEntries(found));
 }
 
-function graphIdOf(call: Call): string {
+function find(call: Call): Promise<Assistant> {
 	return call.studio.assistants.mustFind(call.param("assistant_id"));
 }
 
-function graphOf(call: Call): Promise<Graph> {
-	return call.studio.graphs.get(graphIdOf(call));
+async function graphOf(call: Call): Promise<Graph> {
+	const { graph_id, config } = await find(call);
+	return call.studio.graphs.get(graph_id, { ...config, configurable: (config.configurable as Json) ?? {} });
 }
 
 /** How many levels of subgraphs to draw: all, none, or so many. */

@@ -1,3 +1,4 @@
+import { isPrefixMatch } from "@langchain/langgraph/stream";
 import type { Call } from "../call.ts";
 import { toJson } from "../http/json.ts";
 import { encodeSegment } from "../http/router.ts";
@@ -10,7 +11,22 @@ import type { Studio } from "../studio.ts";
 export function sendEvents(call: Call, run: Run, cancelOnLeave = run.request.cancelOnDisconnect): Response {
 	const lastId = call.request.headers.get("last-event-id");
 	const position = lastId === null || !/^-?\d+$/.test(lastId) ? undefined : Number(lastId);
-	return sseResponse(run.log.read(position), { headers: addressOf(run), onLeave: leave(run, cancelOnLeave) });
+	const isWanted = readNamespaces(call.query);
+	return sseResponse(run.log.read(position, { isWanted }), {
+		headers: addressOf(run),
+		onLeave: leave(run, cancelOnLeave),
+	});
+}
+
+/** Whether an event is of one of the namespaces that a query names, if it names any. What is of none is wanted anyway. */
+function readNamespaces(query: URLSearchParams): (event: LoggedEvent) => boolean {
+	const wanted = query.getAll("namespace").map((namespace) => (namespace === "" ? [] : namespace.split("|")));
+	if (wanted.length === 0) return () => true;
+	return ({ event }) => {
+		const [name, ...namespace] = event.split("|");
+		if (name === "metadata" || name === "error") return true;
+		return wanted.some((path) => path.length === namespace.length && isPrefixMatch(namespace, path));
+	};
 }
 
 /** What a run comes to: its last values, or its error. */

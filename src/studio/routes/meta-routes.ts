@@ -13,7 +13,13 @@ export const metaRoutes: Route<Call>[] = [
 ];
 
 function showInfo(): Response {
-	const flags = { assistants: true, crons: false, langsmith: false, langsmith_tracing_replicas: true };
+	const flags = {
+		assistants: true,
+		crons: false,
+		langsmith: false,
+		langsmith_tracing_replicas: true,
+		stream_namespaces: true,
+	};
 	return json({ version: API_VERSION, langgraph_js_version: langgraphVersion(), context: "js", flags });
 }
 

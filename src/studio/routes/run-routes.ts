@@ -2,7 +2,7 @@ import type { DeltaSaver } from "../../saver/delta-saver.ts";
 import type { Call } from "../call.ts";
 import { Fields, readFlag } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
-import { readPageOf, select } from "../http/pages.ts";
+import { readPageOf, readSelect, select } from "../http/pages.ts";
 import { json, noContent } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
 import { type CancelAction, describeStoredRun, type Run } from "../runs/run.ts";
@@ -13,6 +13,9 @@ import { addressOf, sendEvents, sendNoEvents, sendResult, sendState } from "./fo
 
 /** Runs: started, watched, waited for, stopped. */
 export const runRoutes: Route<Call>[] = [
+	...["/runs/crons", "/runs/crons/:cron_id", "/threads/:thread_id/runs/crons"].flatMap((path) =>
+		(["GET", "POST", "PATCH", "DELETE"] as const).map((method) => ({ method, path, handle: refuseCrons })),
+	),
 	{ method: "POST", path: "/runs", handle: async (call) => showNew(await startStateless(call)) },
 	{ method: "POST", path: "/runs/stream", handle: async (call) => sendEvents(call, await startStateless(call)) },
 	{
@@ -41,6 +44,10 @@ export const runRoutes: Route<Call>[] = [
 	{ method: "GET", path: "/threads/:thread_id/runs/:run_id/stream", handle: joinStream },
 	{ method: "POST", path: "/threads/:thread_id/runs/:run_id/cancel", handle: cancelRun },
 ];
+
+function refuseCrons(): never {
+	throw new HttpError(422, "This server has no crons: let a scheduler of your own start runs.");
+}
 
 async function start(call: Call, interest: Interest = "events"): Promise<Run> {
 	const { threadId } = call;
@@ -73,7 +80,7 @@ async function showRuns(call: Call): Promise<Response> {
 	const { saver, threadId } = await call.studio.threads.mustFind(call.threadId);
 	const { limit, offset } = readPageOf(call.query);
 	const status = call.query.get("status");
-	const names = call.query.has("select") ? call.query.getAll("select") : undefined;
+	const names = readSelect(call.query);
 	const shown = call.newList();
 	let found = 0;
 	for await (const stored of listRuns(saver, threadId)) {
@@ -123,10 +130,13 @@ function joinStatelessStream(call: Call): Response {
 
 async function cancelRun(call: Call): Promise<Response> {
 	const action = readAction(call.query);
+	const reason = new Fields(Object.fromEntries(call.query)).choice("reason", ["taken"]);
+	if (reason !== undefined && action !== "interrupt")
+		throw new HttpError(400, "A `reason` goes with the action interrupt only.");
 	const run = findNamed(call);
 	// One that has ended stays as it is.
 	if (run === undefined) await mustFindStored(call);
-	run?.stop(action);
+	run?.stop(action, reason);
 	if (!readFlag(call.query, "wait")) return noContent(202);
 	await run?.done;
 	return noContent();

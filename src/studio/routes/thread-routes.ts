@@ -8,6 +8,7 @@ import type { Studio } from "../studio.ts";
 import { readSupersteps } from "../threads/supersteps.ts";
 import type { FoundThread } from "../threads/threads.ts";
 import { countThreads, searchThreads } from "./thread-search-routes.ts";
+import { joinThread } from "./thread-stream.ts";
 
 /** Threads: made, found, shown, copied, pruned, deleted. */
 export const threadRoutes: Route<Call>[] = [
@@ -19,6 +20,7 @@ export const threadRoutes: Route<Call>[] = [
 	{ method: "PATCH", path: "/threads/:thread_id", handle: patchThread },
 	{ method: "DELETE", path: "/threads/:thread_id", handle: deleteThread },
 	{ method: "POST", path: "/threads/:thread_id/copy", handle: copyThread },
+	{ method: "GET", path: "/threads/:thread_id/stream", handle: joinThread },
 ];
 
 async function createThread(call: Call): Promise<Response> {
@@ -59,7 +61,7 @@ async function showThread(call: Call): Promise<Response> {
 	return show(call.studio, await call.studio.threads.mustFind(call.threadId));
 }
 
-async function patchThread(call: Call): Promise<Response> {
+export async function patchThread(call: Call): Promise<Response> {
 	const { threadId, studio } = call;
 	const patch = (await call.fields()).record("metadata") ?? {};
 	const thread = await studio.threads.mustFind(threadId);

@@ -49,8 +49,8 @@ export class EndedRuns {
 }
 
 /** What it holds, about: what it was asked for, its events and what it came to. A character may take two bytes. */
-function weigh({ log, request, values }: Run): number {
-	return request.bytes + 2 * (log.characters + lengthOf(values));
+function weigh({ log, request, values, fed }: Run): number {
+	return request.bytes + 2 * (log.characters + (fed?.characters ?? 0) + lengthOf(values));
 }
 
 /** Values are a graph's, and may be anything. */

@@ -1,3 +1,4 @@
+import type { MatchableEvent } from "@langchain/langgraph/stream";
 import { toJson } from "../http/json.ts";
 
 /**
@@ -14,24 +15,36 @@ export interface LoggedEvent {
 	readonly id: number;
 	readonly event: string;
 	readonly data: string;
+	/** What a filter looks at, if readers may have one. */
+	readonly about?: MatchableEvent | undefined;
 }
 
-/** The events of one run, for any number of readers. Each gets every event that is held, in order. */
+/** Which events a reader gets, and for how long it waits for more. */
+export interface ReadOptions {
+	readonly isWanted?: (event: LoggedEvent) => boolean;
+	readonly signal?: AbortSignal;
+}
+
+/** The events of one run, or of all runs of a thread, for any number of readers. Each gets every event that is held, in order. */
 export class EventLog {
 	readonly #retention: Retention;
 	readonly #most: number;
 	readonly #events: LoggedEvent[] = [];
 	#characters = 0;
 	#nextId = 0;
+	/** All events up to this one may go. */
+	#unneeded = -1;
 	#isEnded = false;
 	/** The id of the event that each reader waits for. */
 	readonly #readers = new Map<symbol, number>();
 	#waiting: (() => void)[] = [];
 	#onEmpty: (() => void) | undefined;
 
-	constructor(retention: Retention, most = MOST_CHARACTERS) {
+	/** @param firstId the id of the first event; those after it count up */
+	constructor(retention: Retention, most = MOST_CHARACTERS, firstId = 0) {
 		this.#retention = retention;
 		this.#most = most;
+		this.#nextId = firstId;
 	}
 
 	/** How much JSON is held. */
@@ -39,8 +52,18 @@ export class EventLog {
 		return this.#characters;
 	}
 
-	push(event: string, data: unknown): void {
-		const entry = { id: this.#nextId++, event, data: toJson(data) };
+	/** The id that the next event will have. */
+	get nextId(): number {
+		return this.#nextId;
+	}
+
+	/** Whether somebody reads. */
+	get isRead(): boolean {
+		return this.#readers.size > 0;
+	}
+
+	push(event: string, data: unknown, about?: MatchableEvent): void {
+		const entry = { id: this.#nextId++, event, data: toJson(data), about };
 		this.#events.push(entry);
 		this.#characters += entry.data.length;
 		while (this.#characters > this.#most && this.#events.length > 1) this.#dropOldest();
@@ -65,26 +88,40 @@ export class EventLog {
 	 *
 	 * @throws if the reader is so slow that events it has not seen are gone
 	 */
-	async *read(lastId?: number): AsyncGenerator<LoggedEvent> {
+	async *read(lastId?: number, { isWanted, signal }: ReadOptions = {}): AsyncGenerator<LoggedEvent> {
 		const reader = Symbol("reader");
+		const wake = () => this.#notify();
+		signal?.addEventListener("abort", wake, { once: true });
 		let next = Math.max(this.#oldest(), (lastId ?? -1) + 1);
 		this.#readers.set(reader, next);
 		try {
-			for (;;) {
+			while (!signal?.aborted) {
 				if (next < this.#oldest()) throw new Error("This reader is too slow: events it has not seen are gone.");
 				const entry = this.#events[next - this.#oldest()];
 				if (entry !== undefined) {
 					next++;
 					this.#readers.set(reader, next);
 					this.#tidy();
-					yield entry;
+					if (isWanted?.(entry) ?? true) yield entry;
 				} else if (this.#isEnded) return;
 				else await new Promise<void>((resolve) => this.#waiting.push(resolve));
 			}
 		} finally {
+			signal?.removeEventListener("abort", wake);
 			this.#readers.delete(reader);
 			this.#tidy();
 		}
+	}
+
+	/** The events after the one with the first id, up to the one with the second, that are held. */
+	held(lastId: number, throughId: number): LoggedEvent[] {
+		return this.#events.slice(Math.max(0, lastId + 1 - this.#oldest()), Math.max(0, throughId + 1 - this.#oldest()));
+	}
+
+	/** Lets go of all events up to the one with this id, as soon as those who read now have read them. */
+	dropThrough(id: number): void {
+		this.#unneeded = Math.max(this.#unneeded, id);
+		this.#tidy();
 	}
 
 	/** The id of the oldest event that is held. */
@@ -94,11 +131,10 @@ export class EventLog {
 
 	/** Lets go of what need not be held. */
 	#tidy(): void {
-		const isRead = this.#readers.size > 0;
-		if (this.#retention === "needed" || (this.#retention === "unread" && isRead)) {
-			const needed = Math.min(this.#nextId, ...this.#readers.values());
-			while (this.#oldest() < needed) this.#dropOldest();
-		}
+		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers.size === 0);
+		const mayGo = isHeld ? this.#unneeded + 1 : this.#nextId;
+		const needed = Math.min(mayGo, ...this.#readers.values());
+		while (this.#events.length > 0 && this.#oldest() < needed) this.#dropOldest();
 		if (!this.#isEnded || this.#events.length > 0) return;
 		this.#onEmpty?.();
 		this.#onEmpty = undefined;

@@ -1,12 +1,18 @@
 import type { Graph } from "../graphs/graph.ts";
+import { feedRun } from "../protocol/feed-run.ts";
 import type { Run } from "./run.ts";
 import { streamChunks, streamWithEvents } from "./stream-modes.ts";
 
 /** Runs a graph to its end, and logs what its client asked to see. */
 export async function execute(run: Run, graph: Graph): Promise<void> {
-	const { request, log } = run;
+	const { request, log, feed } = run;
 	log.push("metadata", { run_id: run.id, attempt: 1 });
 	const input = request.command ?? request.input ?? null;
+	if (feed !== undefined)
+		return feedRun(feed, graph, input, optionsOf(run), (values) => {
+			run.values = values;
+			log.push("values", values);
+		});
 	const needsEvents = request.streamModes.includes("events") || request.streamModes.includes("messages");
 	const stream = needsEvents ? streamWithEvents : streamChunks;
 	for await (const { event, data } of stream(graph, input, optionsOf(run), request)) {
@@ -23,9 +29,10 @@ function modeOf(event: string) {
 }
 
 function optionsOf({ id, request, place, signal }: Run): Record<string, unknown> {
-	const { config, checkpoint } = request;
+	const { config, checkpoint, isStrict } = request;
+	const strictness = isStrict && { __pregel_strict_resume: true };
 	const options = {
-		configurable: { ...place.configurable, ...checkpoint, run_id: id },
+		configurable: { ...place.configurable, ...checkpoint, ...strictness, run_id: id },
 		// A saver finds the run here first: what clients call so must not stand in its place.
 		metadata: { ...place.metadata, thread_id: place.threadId, run_id: id, run_attempt: 1 },
 		runId: id,

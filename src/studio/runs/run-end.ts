@@ -10,7 +10,8 @@ export function endOf(run: Run, failure: { error: unknown } | undefined, { runSe
 		const message = `The run took longer than ${runSeconds} seconds.`;
 		return { status: "timeout", updated_at, error: { error: "TimeoutError", message } };
 	}
-	if (run.stopReason === "interrupt" || run.stopReason === "rollback") return { status: "interrupted", updated_at };
+	if (run.stopReason === "interrupt" || run.stopReason === "rollback")
+		return { status: "interrupted", updated_at, cancel_reason: run.cancelReason };
 	return { status: "error", updated_at, error: describeError(failure.error) };
 }
 

@@ -50,6 +50,8 @@ export interface RunRequest {
 	readonly keepsThread: boolean;
 	readonly createsThread: boolean;
 	readonly delayMs: number;
+	/** Whether an answer that nothing waits for is refused. LangGraph 1.7 and later know of it. */
+	readonly isStrict: boolean;
 	readonly durability: "sync" | "async" | "exit" | undefined;
 	/** What the API tells of it later. */
 	readonly kwargs: Json;
@@ -87,6 +89,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 		keepsThread: fields.choice("on_completion", ["delete", "keep"]) === "keep",
 		createsThread: fields.choice("if_not_exists", ["reject", "create"]) === "create",
 		delayMs: readDelay(fields),
+		isStrict: fields.flag("strict_resume") ?? false,
 		durability: readDurability(fields),
 		kwargs: {
 			input: fields.get("input"),
@@ -104,7 +107,7 @@ export function readRunRequest(body: unknown, headers: Headers): RunRequest {
 }
 
 /** The thread, the checkpoint and LangGraph's own keys are not a client's to set here. */
-function readConfig(config: Json): Json {
+export function readConfig(config: Json): Json {
 	const configurable = new Fields(config).record("configurable") ?? {};
 	const given = Object.entries(configurable).filter(
 		([key]) => !key.startsWith("__") && !/^(thread_id|thread_ts|run_id|checkpoint_.*)$/.test(key),

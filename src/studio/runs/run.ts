@@ -1,7 +1,7 @@
 import { v7 as uuid7 } from "@langchain/core/utils/uuid";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
-import { assistantIdOf } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
+import type { Contribution, ThreadFeed } from "../protocol/thread-feed.ts";
 import type { FinalStatus, RunEnd, RunRecord, StoredRun } from "../threads/records.ts";
 import { EventLog, type Retention } from "./event-log.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -15,6 +15,7 @@ export type StopReason = CancelAction | "timeout" | "failure";
 /** Where a run happens. */
 export interface RunPlace {
 	readonly graphId: string;
+	readonly assistantId: string;
 	readonly threadId: string;
 	/** Who asked for it; all whom nobody tells apart are one. */
 	readonly caller: string;
@@ -37,6 +38,12 @@ export class Run {
 	/** The last values that it streamed. */
 	values: unknown;
 	end: RunEnd | undefined;
+	/** Where clients of the thread protocol learn of it, if there are any. */
+	feed: ThreadFeed | undefined;
+	/** What it left there. */
+	fed: Contribution | undefined;
+	/** What the client that stopped it said of it, and when. */
+	cancelReason: string | undefined;
 	readonly #stop = new AbortController();
 	#settle: () => void = () => {};
 
@@ -64,7 +71,9 @@ export class Run {
 	}
 
 	/** Asks it to stop. The first reason counts. */
-	stop(reason: StopReason): void {
+	stop(reason: StopReason, cancelReason?: string): void {
+		if (!this.signal.aborted && cancelReason !== undefined)
+			this.cancelReason = `${cancelReason}:${new Date().toISOString()}`;
 		this.#stop.abort(reason);
 	}
 
@@ -78,7 +87,7 @@ export class Run {
 
 	/** As it is stored. */
 	get record(): RunRecord {
-		const { graphId, saver } = this.place;
+		const { assistantId, saver } = this.place;
 		const { kwargs, checkpoint } = this.request;
 		const metadata = withoutSecrets(this.place.metadata);
 		const configurable = { ...withoutSecrets(this.place.configurable), ...checkpoint, run_id: this.id };
@@ -86,7 +95,7 @@ export class Run {
 		const { context } = withoutSecrets({ context: kwargs.context });
 		return {
 			run_id: this.id,
-			assistant_id: assistantIdOf(graphId),
+			assistant_id: assistantId,
 			metadata,
 			kwargs: { ...kwargs, context, config, temporary: saver === undefined },
 			multitask_strategy: this.request.strategy,
@@ -111,5 +120,6 @@ function describeRun(threadId: string, record: RunRecord, status: Run["status"],
 	return {
 		...{ run_id, thread_id: threadId, assistant_id, metadata, status, kwargs, multitask_strategy },
 		...{ created_at, updated_at },
+		...(end?.cancel_reason !== undefined && { cancel_reason: end.cancel_reason }),
 	};
 }

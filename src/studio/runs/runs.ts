@@ -1,9 +1,11 @@
 import { Turns } from "../../engine/turns.ts";
 import { MemorySaver } from "../../saver/memory-saver.ts";
-import { ASSISTANT_METADATA } from "../graphs/assistants.ts";
-import { assistantIdOf, type Graphs } from "../graphs/graphs.ts";
-import type { Json } from "../http/fields.ts";
+import type { Assistants } from "../graphs/assistants.ts";
+import type { Graphs } from "../graphs/graphs.ts";
+import type { Assistant } from "../graphs/stored-assistants.ts";
+import { isRecord, type Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import type { Feeds } from "../protocol/feeds.ts";
 import type { Access } from "../security/access.ts";
 import type { Limits } from "../security/limits.ts";
 import { type RunEnd, type ThreadRecord, writeRunEnd, writeRunRecord } from "../threads/records.ts";
@@ -21,13 +23,18 @@ import { withoutSecrets } from "./secrets.ts";
 /** With more, a timer goes off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** What whoever starts a run is after: its events, now or later, or only what it comes to. */
-export type Interest = "events" | "result";
+/**
+ * What whoever starts a run is after: its events, now or later, or only what it comes to; or that the clients of the thread
+ * protocol learn of it.
+ */
+export type Interest = "events" | "result" | "feed";
 
 /** Makes runs, and sees them through to their end. */
 export class Runs {
 	readonly #graphs: Graphs;
+	readonly #assistants: Assistants;
 	readonly #threads: Threads;
+	readonly #feeds: Feeds;
 	readonly #limits: Required<Limits>;
 	readonly #room: Room;
 	readonly #schedule: Schedule;
@@ -35,20 +42,39 @@ export class Runs {
 	/** Runs under way, and those that ended not long ago. */
 	readonly #known = new Map<string, Run>();
 	readonly #ended: EndedRuns;
+	readonly #followers = new Map<string, Set<(run: Run) => void>>();
 	#isClosed = false;
 
-	constructor(graphs: Graphs, threads: Threads, limits: Required<Limits>) {
+	constructor(graphs: Graphs, assistants: Assistants, threads: Threads, feeds: Feeds, limits: Required<Limits>) {
 		this.#graphs = graphs;
+		this.#assistants = assistants;
 		this.#threads = threads;
+		this.#feeds = feeds;
 		this.#limits = limits;
 		this.#room = new Room(limits);
 		this.#schedule = new Schedule(limits.concurrentRuns, (run) => this.#work(run));
-		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#known.delete(run.id));
+		this.#ended = new EndedRuns(limits.endedRunBytes, (run) => this.#forget(run));
 	}
 
 	/** A run that is under way, or ended not long ago. */
 	get(runId: string): Run | undefined {
 		return this.#known.get(runId);
+	}
+
+	/** The runs of a thread that are under way, or ended not long ago, the oldest first. */
+	of(threadId: string): Run[] {
+		const runs = [...this.#known.values()].filter((run) => run.place.threadId === threadId);
+		return runs.sort((a, b) => (a.id < b.id ? -1 : 1));
+	}
+
+	/** Tells of each run of a thread that is started from now on, before it works. Returns what ends that. */
+	follow(threadId: string, onRun: (run: Run) => void): () => void {
+		const followers = this.#followers.get(threadId) ?? new Set();
+		this.#followers.set(threadId, followers.add(onRun));
+		return () => {
+			followers.delete(onRun);
+			if (followers.size === 0) this.#followers.delete(threadId);
+		};
 	}
 
 	isBusy(threadId: string): boolean {
@@ -57,7 +83,7 @@ export class Runs {
 
 	/** Starts a run on a thread, now or when it is its turn. */
 	async create({ caller }: Access, threadId: string, request: RunRequest, interest: Interest): Promise<Run> {
-		const graphId = this.#mustFindGraph(request);
+		const assistant = await this.#mustFindAssistant(request);
 		// Of two runs that are asked for at once, one sees the other.
 		const make = (admission: Admission) =>
 			this.inTurn(threadId, async () => {
@@ -67,14 +93,14 @@ export class Runs {
 						422,
 						"Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
 					);
-				const thread = await this.#threads.settle(await this.#findThread(threadId, request), graphId);
+				const thread = await this.#threads.settle(await this.#findThread(threadId, request), assistant.graph_id);
 				const { saver } = thread;
-				const record = await this.#threads.update(thread, (record) => followUp(record, graphId, request));
-				const run = this.#prepare({ graphId, threadId, saver, caller }, record, request, interest);
+				const record = await this.#threads.update(thread, (record) => followUp(record, assistant, request));
+				const run = this.#prepare(assistant, { threadId, saver, caller }, record, request, interest);
 				await writeRunRecord(saver, threadId, run.record);
 				if (request.strategy === "interrupt" || request.strategy === "rollback")
 					for (const other of before) other.stop(request.strategy);
-				this.#launch(run, admission);
+				this.#launch(run, admission, interest);
 				return run;
 			});
 		return this.#admit(caller, request, make);
@@ -84,12 +110,12 @@ export class Runs {
 	async createStateless(access: Access, request: RunRequest, interest: Interest): Promise<Run> {
 		const threadId = access.newThreadId();
 		if (request.keepsThread) return this.create(access, threadId, { ...request, createsThread: true }, interest);
-		const graphId = this.#mustFindGraph(request);
+		const assistant = await this.#mustFindAssistant(request);
 		const { caller } = access;
 		return this.#admit(caller, request, async (admission) => {
-			const record = followUp({ metadata: {}, config: {} }, graphId, request);
-			const run = this.#prepare({ graphId, threadId, saver: undefined, caller }, record, request, interest);
-			this.#launch(run, admission);
+			const record = followUp({ metadata: {}, config: {} }, assistant, request);
+			const run = this.#prepare(assistant, { threadId, saver: undefined, caller }, record, request, interest);
+			this.#launch(run, admission, interest);
 			return run;
 		});
 	}
@@ -132,6 +158,7 @@ export class Runs {
 		await stop([...this.#known.values()].filter((run) => run.isInFlight));
 		this.#ended.clear();
 		this.#known.clear();
+		this.#feeds.close();
 	}
 
 	async #findThread(threadId: string, { createsThread }: RunRequest): Promise<FoundThread> {
@@ -140,32 +167,41 @@ export class Runs {
 	}
 
 	#prepare(
-		where: Pick<RunPlace, "graphId" | "threadId" | "saver" | "caller">,
+		assistant: Assistant,
+		where: Pick<RunPlace, "threadId" | "saver" | "caller">,
 		record: ThreadRecord,
 		request: RunRequest,
 		interest: Interest,
 	): Run {
-		const { graphId, threadId } = where;
-		const identity = { graph_id: graphId, assistant_id: assistantIdOf(graphId) };
-		const retention = request.isResumable ? "all" : interest === "result" ? "needed" : "unread";
+		const { graph_id, assistant_id } = assistant;
+		const identity = { graph_id, assistant_id };
+		const retention = request.isResumable ? "all" : interest === "events" ? "unread" : "needed";
 		const place = {
 			...where,
-			metadata: { ...ASSISTANT_METADATA, ...record.metadata, ...request.metadata, ...identity },
+			graphId: graph_id,
+			assistantId: assistant_id,
+			metadata: { ...assistant.metadata, ...record.metadata, ...request.metadata, ...identity },
 			configurable: {
+				...(assistant.config.configurable as Json),
 				...(record.config.configurable as Json),
 				...(request.config.configurable as Json),
 				...request.headers,
 				...identity,
-				thread_id: threadId,
+				thread_id: where.threadId,
 			},
 		};
-		return new Run(request, place, retention);
+		return new Run(withDefaults(request, assistant), place, retention);
 	}
 
-	#launch(run: Run, admission: Admission): void {
+	#launch(run: Run, admission: Admission, interest: Interest): void {
 		admission.run = run;
+		const { threadId } = run.place;
+		// The queue of `useStream` starts runs by the other API, and looks for them here.
+		if (interest === "feed" || (isPlain(run) && this.#feeds.get(threadId)?.isRead))
+			run.feed = this.#feeds.hold(threadId);
 		void run.done.then(() => this.#room.leave(admission));
 		this.#known.set(run.id, run);
+		for (const onRun of this.#followers.get(threadId) ?? []) onRun(run);
 		this.#schedule.add(run);
 		// It was on the way when the server was closed.
 		if (this.#isClosed) run.stop("interrupt");
@@ -178,6 +214,7 @@ export class Runs {
 		const saver = new RunSaver(run.place.saver ?? new MemorySaver(), () => run.stop("failure"));
 		let failure: { error: unknown } | undefined;
 		try {
+			run.feed?.begin(run.id, graphId);
 			run.signal.throwIfAborted();
 			await execute(run, await this.#graphs.getOn(saver, graphId, { configurable }));
 		} catch (error) {
@@ -210,13 +247,23 @@ export class Runs {
 
 	/** A run that has ended is known until all its events are read, but not forever. */
 	#forgetLater(run: Run, end: RunEnd): void {
+		run.fed = run.feed?.end(end);
 		this.#ended.add(run);
-		run.finish(end, () => this.#ended.forget(run));
+		run.finish(end, () => {
+			if (run.fed === undefined) this.#ended.forget(run);
+		});
 	}
 
-	#mustFindGraph({ assistantId }: RunRequest): string {
-		const graphId = this.#graphs.find(assistantId);
-		if (graphId !== undefined) return graphId;
+	#forget(run: Run): void {
+		this.#known.delete(run.id);
+		if (run.feed === undefined || run.fed === undefined) return;
+		run.feed.forget(run.fed);
+		this.#feeds.release(run.place.threadId);
+	}
+
+	async #mustFindAssistant({ assistantId }: RunRequest): Promise<Assistant> {
+		const assistant = await this.#assistants.find(assistantId);
+		if (assistant !== undefined) return assistant;
 		throw new HttpError(
 			404,
 			`No assistant found for "${assistantId}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
@@ -245,13 +292,32 @@ export class Runs {
 }
 
 /** What a thread is known by once a run was asked for: its graph, and what later runs take over from this one. */
-function followUp({ metadata, config }: ThreadRecord, graphId: string, { config: given }: RunRequest): ThreadRecord {
+function followUp(
+	{ metadata, config }: ThreadRecord,
+	{ graph_id, assistant_id }: Assistant,
+	{ config: given }: RunRequest,
+): ThreadRecord {
 	const open = withoutSecrets(given);
 	const configurable = { ...(config.configurable as Json), ...(open.configurable as Json) };
 	return {
-		metadata: { ...metadata, graph_id: graphId, assistant_id: assistantIdOf(graphId) },
+		metadata: { ...metadata, graph_id, assistant_id },
 		config: { ...config, ...open, configurable },
 	};
+}
+
+/** What a client does not say is as the assistant has it. */
+function withDefaults(request: RunRequest, { config, context }: Assistant): RunRequest {
+	const isGiven = Object.keys(context).length > 0 && (request.context === undefined || isRecord(request.context));
+	return {
+		...request,
+		config: { ...config, ...request.config },
+		context: isGiven ? { ...context, ...(request.context as Json | undefined) } : request.context,
+	};
+}
+
+/** Whether it streams no more than its values, which can be taken from a feed. */
+function isPlain({ place, request: { streamModes, withSubgraphs } }: Run): boolean {
+	return place.saver !== undefined && !withSubgraphs && streamModes.every((mode) => mode === "values");
 }
 
 async function stop(runs: readonly Run[]): Promise<void> {

@@ -15,6 +15,9 @@ import { readPages } from "./read-pages.ts";
 const THREAD_NS = "|studio";
 const RUNS_NS = "|studio|runs";
 
+/** A thread that is none: what is kept of assistants. */
+export const ASSISTANTS_THREAD = "|studio|assistants";
+
 /** What clients said of a thread. */
 export interface ThreadRecord {
 	readonly metadata: Json;
@@ -40,6 +43,8 @@ export interface RunEnd {
 	readonly status: FinalStatus;
 	readonly updated_at: string;
 	readonly error?: { readonly error: string; readonly message: string } | undefined;
+	/** What the client that stopped it said of it. */
+	readonly cancel_reason?: string | undefined;
 	/** The thread's newest checkpoint at that time. */
 	readonly head?: string | undefined;
 }
@@ -61,13 +66,13 @@ export async function readThreadRecord(saver: DeltaSaver, threadId: string): Pro
 }
 
 export async function writeThreadRecord(saver: DeltaSaver, threadId: string, record: ThreadRecord): Promise<void> {
-	await put(saver, { thread_id: threadId, checkpoint_ns: THREAD_NS }, uuid6(0), record);
+	await writeRecord(saver, { thread_id: threadId, checkpoint_ns: THREAD_NS }, uuid6(0), record);
 }
 
 /** A run that is deleted by its id takes its record along. */
 export async function writeRunRecord(saver: DeltaSaver, threadId: string, record: RunRecord): Promise<void> {
 	const { run_id } = record;
-	await put(saver, { thread_id: threadId, checkpoint_ns: RUNS_NS, run_id }, run_id, record);
+	await writeRecord(saver, { thread_id: threadId, checkpoint_ns: RUNS_NS, run_id }, run_id, record);
 }
 
 export async function writeRunEnd(saver: DeltaSaver, threadId: string, runId: string, end: RunEnd): Promise<void> {
@@ -98,11 +103,11 @@ function runIn(tuple: CheckpointTuple): StoredRun | undefined {
 	return record && { record, end: end as RunEnd | undefined };
 }
 
-function recordIn<T>(tuple: CheckpointTuple): T | undefined {
+export function recordIn<T>(tuple: CheckpointTuple): T | undefined {
 	return (tuple.metadata as { studio?: T } | undefined)?.studio;
 }
 
-async function put(saver: DeltaSaver, configurable: Json, id: string, studio: object): Promise<void> {
+export async function writeRecord(saver: DeltaSaver, configurable: Json, id: string, studio: object): Promise<void> {
 	const checkpoint = {
 		v: 4,
 		id,

@@ -4,7 +4,7 @@ import type { ThreadInfo } from "../../saver/types.ts";
 import type { Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
-import { readThreadRecord, type ThreadRecord, writeThreadRecord } from "./records.ts";
+import { ASSISTANTS_THREAD, readThreadRecord, type ThreadRecord, writeThreadRecord } from "./records.ts";
 
 /** A thread that is there. */
 export interface FoundThread {
@@ -24,6 +24,7 @@ export class Threads {
 	}
 
 	async find(threadId: string): Promise<FoundThread | undefined> {
+		if (threadId === ASSISTANTS_THREAD) return undefined;
 		for (const saver of await this.#graphs.savers()) {
 			const info = await saver.getThread(threadId);
 			if (info !== undefined) return { threadId, saver, info };
@@ -43,7 +44,8 @@ export class Threads {
 			let after: string | undefined;
 			do {
 				const page = await saver.listThreads({ limit: 200, ...(after !== undefined && { after }) });
-				for (const info of page.threads) yield { threadId: info.threadId, saver, info };
+				for (const info of page.threads)
+					if (info.threadId !== ASSISTANTS_THREAD) yield { threadId: info.threadId, saver, info };
 				after = page.next;
 			} while (after !== undefined);
 		}
@@ -51,6 +53,7 @@ export class Threads {
 
 	/** Makes a thread that holds nothing but its record. */
 	async create(threadId: string, metadata: Json): Promise<FoundThread> {
+		if (threadId === ASSISTANTS_THREAD) throw new HttpError(409, "This thread id is the server's own.");
 		const graphId = metadata.graph_id;
 		const isServed = typeof graphId === "string" && this.#graphs.ids.includes(graphId);
 		const saver = await this.#graphs.saverOf(isServed ? graphId : (this.#graphs.ids[0] as string));

@@ -1,7 +1,7 @@
 import { JSDOM } from "jsdom";
 import type { ReactNode } from "react";
 
-const { window } = new JSDOM("<!doctype html><div id=root></div>", {
+const { window } = new JSDOM("<!doctype html>", {
 	url: "http://localhost:3000/",
 	pretendToBeVisual: true,
 });
@@ -35,7 +35,7 @@ export async function renderHook<T>(useHook: () => T): Promise<HookView<T>> {
 	const keep = () => {
 		current = useHook();
 	};
-	const page = createRoot(window.document.getElementById("root") as HTMLElement);
+	const page = createRoot(window.document.createElement("div"));
 	await act(async () => page.render(createElement(Caller, { useHook: keep })));
 	return {
 		get current() {
