@@ -4,7 +4,7 @@ export type CheckpointErrorCode =
 	| "INVALID_CONFIG"
 	/** An option is unknown, or its value is not one of those allowed. */
 	| "INVALID_OPTION"
-	/** `copyThread` was asked to copy into a thread that already has checkpoints. */
+	/** `copyThread` was asked to copy into a thread of which something is stored already. */
 	| "THREAD_EXISTS"
 	/** A checkpoint named in a call is not stored. */
 	| "NOT_FOUND"

@@ -11,7 +11,7 @@ export interface Encoded {
 	readonly bytes: Uint8Array;
 }
 
-/** Value ⇄ bytes. Nothing else in the package knows what a value looks like inside. */
+/** Value ⇄ bytes. Nothing else in the package knows what stored values look like. */
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;

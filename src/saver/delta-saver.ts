@@ -18,6 +18,20 @@ import { copyThread } from "../engine/maintenance/copy.ts";
 import { deleteForRuns, deleteThread, prune } from "../engine/maintenance/remove.ts";
 import { repair } from "../engine/maintenance/repair.ts";
 import { getThread, listThreads, readStats } from "../engine/maintenance/threads.ts";
+import type {
+	CheckpointInfo,
+	Copied,
+	CopyThreadOptions,
+	DeleteForRunsOptions,
+	ListThreadsOptions,
+	PruneOptions,
+	Removed,
+	RepairReport,
+	Stats,
+	ThreadInfo,
+	ThreadPage,
+	VerifyReport,
+} from "../engine/maintenance/types.ts";
 import { type Progress, verify } from "../engine/maintenance/verify.ts";
 import { nextTurn, type Pause } from "../engine/pause.ts";
 import { type PutInput, put } from "../engine/put.ts";
@@ -38,20 +52,6 @@ import {
 } from "./config.ts";
 import { matchesFilter, readFilter } from "./filter.ts";
 import { checkOptions, type Options, readLimit } from "./options.ts";
-import type {
-	CheckpointInfo,
-	Copied,
-	CopyThreadOptions,
-	DeleteForRunsOptions,
-	ListThreadsOptions,
-	PruneOptions,
-	Removed,
-	RepairReport,
-	Stats,
-	ThreadInfo,
-	ThreadPage,
-	VerifyReport,
-} from "./types.ts";
 
 /** What every saver can be told. */
 export interface SaverOptions extends CodecOptions {

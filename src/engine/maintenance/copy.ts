@@ -1,11 +1,11 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Copied, CopyThreadOptions } from "../../saver/types.ts";
 import { rowPages } from "../../storage/all-threads.ts";
 import type { CopyBatch, FoundCheckpoint, ListedCheckpoint } from "../../storage/storage.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import { unpackRow } from "../rows.ts";
 import { newestOfEach } from "./remove.ts";
 import { planRetention } from "./retention.ts";
+import type { Copied, CopyThreadOptions } from "./types.ts";
 
 /** Copies a thread, or a part of it, to another one that shares its blobs. */
 export async function copyThread(

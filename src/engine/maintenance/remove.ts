@@ -1,5 +1,4 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Removed } from "../../saver/types.ts";
 import type { ListedCheckpoint, WriteKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import { MOST_ATTEMPTS } from "../engine.ts";
@@ -7,6 +6,7 @@ import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { collectFamily } from "./collect.ts";
 import { planRetention } from "./retention.ts";
+import type { Removed } from "./types.ts";
 
 /** Checkpoints that are removed in one go: writers wait for no more than that. */
 const BATCH_CHECKPOINTS = 1000;

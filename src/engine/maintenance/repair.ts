@@ -1,5 +1,4 @@
 import { CheckpointError, isCorrupt } from "../../errors.ts";
-import type { Damage, RepairReport } from "../../saver/types.ts";
 import { allThreads } from "../../storage/all-threads.ts";
 import type { RemoveBatch, ThreadRow, WriteKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
@@ -7,6 +6,7 @@ import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { planRetention } from "./retention.ts";
 import { type Survey, surveyThread } from "./survey.ts";
+import type { Damage, RepairReport } from "./types.ts";
 import type { Progress } from "./verify.ts";
 
 /** A thread is looked at again after something was removed from it: that may show what was hidden, or break a history. */

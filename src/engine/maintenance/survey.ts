@@ -1,5 +1,4 @@
 import { CheckpointError, isCorrupt, type Place } from "../../errors.ts";
-import type { Damage } from "../../saver/types.ts";
 import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey, WriteRow } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { walk } from "../delta-channels/walk.ts";
@@ -8,6 +7,7 @@ import type { Cell } from "../head.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey, unpackRow, writeCell } from "../rows.ts";
 import { cellsOf } from "./collect.ts";
+import type { Damage } from "./types.ts";
 
 const ROWS_AT_ONCE = 256;
 /** Reading so many takes some milliseconds. */

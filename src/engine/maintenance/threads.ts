@@ -1,11 +1,11 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Stats, ThreadInfo, ThreadPage } from "../../saver/types.ts";
 import { allThreads, rowPages } from "../../storage/all-threads.ts";
 import type { ThreadRow } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Cell } from "../head.ts";
 import { unpackRow } from "../rows.ts";
 import { cellsOf } from "./collect.ts";
+import type { Stats, ThreadInfo, ThreadPage } from "./types.ts";
 
 /** More than any page of threads has. A database takes no larger numbers than this, or takes them for fractions. */
 const MOST_THREADS = 2 ** 31 - 2;

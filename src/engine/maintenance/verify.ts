@@ -1,11 +1,11 @@
 import { isCorrupt } from "../../errors.ts";
-import type { Damage, VerifyReport } from "../../saver/types.ts";
 import { allThreads } from "../../storage/all-threads.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { unreachedBlobs } from "./collect.ts";
 import { allFamilies } from "./compact.ts";
 import { surveyThread } from "./survey.ts";
+import type { Damage, VerifyReport } from "./types.ts";
 
 /** How far a verification or a repair is. */
 export interface Progress {
