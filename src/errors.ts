@@ -4,7 +4,7 @@ export type CheckpointErrorCode =
 	| "INVALID_CONFIG"
 	/** An option is unknown, or its value is not one of those allowed. */
 	| "INVALID_OPTION"
-	/** `copyThread` was asked to copy into a thread that already has checkpoints. */
+	/** `copyThread` was asked to copy into a thread of which something is stored already. */
 	| "THREAD_EXISTS"
 	/** A checkpoint named in a call is not stored. */
 	| "NOT_FOUND"
@@ -75,6 +75,11 @@ export class CheckpointError extends Error {
 		this.code = code;
 		this.place = options?.place;
 	}
+}
+
+/** Whether an error says that what is stored is damaged. */
+export function isCorrupt(error: unknown): error is CheckpointError {
+	return error instanceof CheckpointError && error.code === "CORRUPT";
 }
 
 /** Where something is stored, as far as that is known. */

@@ -1,9 +1,6 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
 export { decodeOfficial } from "./codec/official-json.ts";
 export type { Compacted, CompactProgress } from "./engine/maintenance/compact.ts";
-export { CheckpointError, type CheckpointErrorCode, ConcurrencyError, type Place } from "./errors.ts";
-export { type CompactOptions, DeltaSaver, type ProgressOptions, type SaverOptions } from "./saver/delta-saver.ts";
-export { MemorySaver } from "./saver/memory-saver.ts";
 export type {
 	CheckpointInfo,
 	Copied,
@@ -18,6 +15,9 @@ export type {
 	ThreadInfo,
 	ThreadPage,
 	VerifyReport,
-} from "./saver/types.ts";
+} from "./engine/maintenance/types.ts";
+export { CheckpointError, type CheckpointErrorCode, ConcurrencyError, type Place } from "./errors.ts";
+export { type CompactOptions, DeltaSaver, type ProgressOptions, type SaverOptions } from "./saver/delta-saver.ts";
+export { MemorySaver } from "./saver/memory-saver.ts";
 export { checkHead } from "./storage/guard.ts";
 export type * from "./storage/storage.ts";

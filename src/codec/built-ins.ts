@@ -1,13 +1,9 @@
 import { TYPED_ARRAYS } from "./format.ts";
 
-/** An instance of a class of the language that has a place in the format. */
-export function isBuiltIn(value: object): boolean {
-	return isBinary(value) || [Map, Set, Date, RegExp, URL, Error].some((type) => value instanceof type);
-}
-
 /** One of a class that extends a class of the language, and that would come back as the latter. */
 export function isOddBuiltIn(value: object): boolean {
-	if (value instanceof Error || !(Array.isArray(value) || isBuiltIn(value))) return false;
+	if (!Array.isArray(value) && !isBinary(value) && ![Map, Set, Date, RegExp, URL].some((type) => value instanceof type))
+		return false;
 	const name = Object.prototype.toString.call(value).slice("[object ".length, -1);
 	const { [name]: type, Buffer } = globalThis as never as Record<string, { prototype: unknown }>;
 	const prototype = Object.getPrototypeOf(value);
@@ -24,11 +20,6 @@ export function isBinary(value: object): value is ArrayBufferView | ArrayBuffer 
 /** The name of its class, or of the class that this one extends, in whatever realm. */
 export function nameOf(view: ArrayBufferView): unknown {
 	return view[Symbol.toStringTag as never];
-}
-
-/** A primitive value in place of the object that wraps it. */
-export function unboxed(value: unknown): unknown {
-	return [Number, String, Boolean, BigInt].some((type) => value instanceof type) ? (value as object).valueOf() : value;
 }
 
 /** What JSON leaves out of objects and puts null for in arrays. */

@@ -2,9 +2,8 @@ import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { Decoder } from "./decoder.ts";
-import { Encoder, isKeptList } from "./encoder.ts";
+import { Encoder } from "./encoder.ts";
 import { LAYOUT } from "./format.ts";
-import { pack } from "./messagepack.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -12,7 +11,7 @@ export interface Encoded {
 	readonly bytes: Uint8Array;
 }
 
-/** Value ⇄ bytes. Nothing else in the package knows what a value looks like inside. */
+/** Value ⇄ bytes. Nothing else in the package knows what stored values look like. */
 export interface Codec {
 	/** Looks at the value before it returns; a promise only delays the bytes. */
 	encode(value: unknown): Encoded | Promise<Encoded>;
@@ -46,7 +45,7 @@ export class DeltaCodec implements Codec {
 		if (!willBeExtended || bytes[0] !== LAYOUT.array) return this.#decoder.decode(bytes);
 		const ends: number[] = [];
 		const value = this.#decoder.decode(bytes, ends);
-		this.#encoder.expect(value, bytes, ends);
+		this.#encoder.memos.keepRead(value, bytes, ends);
 		return value;
 	}
 }
@@ -56,7 +55,7 @@ const rowDecoder = new Decoder();
 
 /** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */
 export function packPlain(fields: readonly unknown[]): Uint8Array {
-	return isKeptList(fields) ? pack(fields, LAYOUT.array) : rowEncoder.encode(fields);
+	return rowEncoder.encode(fields);
 }
 
 /** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */

@@ -1,5 +1,5 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { hasToJson, isBinary, isBuiltIn, isOddBuiltIn, isPlain, isUnstorable, nameOf, unboxed } from "./built-ins.ts";
+import { hasToJson, isBinary, isOddBuiltIn, isPlain, isUnstorable, nameOf } from "./built-ins.ts";
 import { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
@@ -24,7 +24,7 @@ export class Encoder {
 	readonly #classes: ClassRegistry;
 	readonly #isStrict: boolean;
 	readonly #ignoresSharing: boolean;
-	readonly #memos: ListMemos;
+	readonly memos: ListMemos;
 	#isBusy = false;
 	/** Objects of this value. */
 	#seen: Set<object> | undefined;
@@ -33,6 +33,8 @@ export class Encoder {
 	/** The numbers that the decoder will give to objects, if the value is known to have references. */
 	#numbers: Map<object, number> | undefined;
 	#count = 0;
+	/** What the last object that was asked gave in its place. */
+	#standIn: unknown;
 	#depth = 0;
 	#hasRefs = false;
 
@@ -44,7 +46,7 @@ export class Encoder {
 		this.#classes = classes;
 		this.#isStrict = isStrict;
 		this.#ignoresSharing = ignoresSharing;
-		this.#memos = new ListMemos(classes);
+		this.memos = new ListMemos(classes);
 	}
 
 	/** The bytes of one value. Throws a CheckpointError with code UNSERIALIZABLE if it has none. */
@@ -63,22 +65,17 @@ export class Encoder {
 		}
 	}
 
-	/** A list that was read from these bytes and will be encoded next, with something added. */
-	expect(list: unknown, bytes: Uint8Array, ends: number[]): void {
-		this.#memos.keepRead(list, bytes, ends);
-	}
-
 	/** A list whose first elements may have known bytes; `undefined` for any other value. */
 	#encodeLonger(value: unknown): Uint8Array | undefined {
-		const found = this.#memos.find(value);
+		const found = this.memos.find(value);
 		if (found === undefined) return undefined;
 		const { list, memo, count } = found;
 		this.#start(memo.objects);
 		const tail: unknown[] = [];
 		for (let i = count; i < list.length && !this.#hasRefs; i++) tail.push(this.#walk(list[i]));
 		// References count all objects of the list, and holes all elements, so that all must be walked.
-		if (!this.#hasRefs && !isSparse(list)) return this.#memos.append(list, memo, count, pack(tail, LAYOUT.array));
-		this.#memos.forget(list);
+		if (!this.#hasRefs && !isSparse(list)) return this.memos.append(list, memo, count, pack(tail, LAYOUT.array));
+		this.memos.forget(list);
 		return undefined;
 	}
 
@@ -98,6 +95,7 @@ export class Encoder {
 		this.#seen = undefined;
 		this.#known = known;
 		this.#numbers = undefined;
+		this.#standIn = undefined;
 		this.#count = 0;
 		this.#depth = known === undefined ? -1 : 0;
 		this.#hasRefs = false;
@@ -125,7 +123,10 @@ export class Encoder {
 
 	#walkObject(value: object): unknown {
 		const number = this.#count;
-		if (!this.#markSeen(value)) return this.#walkReference(value);
+		if (!this.#markSeen(value)) {
+			this.#hasRefs = true;
+			return [undefined, TAG.reference, this.#numbers?.get(value)];
+		}
 		if (++this.#depth > DEEPEST) throw new Error("it is nested too deeply");
 		const prototype = Object.getPrototypeOf(value);
 		let walked: unknown;
@@ -148,11 +149,6 @@ export class Encoder {
 		this.#numbers?.set(value, this.#count);
 		this.#count++;
 		return true;
-	}
-
-	#walkReference(value: object): unknown {
-		this.#hasRefs = true;
-		return [undefined, TAG.reference, this.#numbers?.get(value)];
 	}
 
 	#walkArray(value: unknown[]): unknown[] {
@@ -276,21 +272,17 @@ export class Encoder {
 
 	/** An instance of an unknown class is stored as the plain object JSON would make of it. */
 	#walkForeign(value: object, number: number): unknown {
-		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
-		const stand = unboxed(standInFor(value));
-		if (stand === value) return this.#walkProperties(value as Fields, true);
-		this.#count = number;
-		// A new object takes the number of the one it stands for; anything else has none to give away.
-		if (typeof stand !== "object" || stand === null || this.#seen?.has(stand) || this.#known?.has(stand)) {
-			this.#seen?.delete(value);
-			return isUnstorable(stand) && !this.#isStrict ? null : this.#walk(stand);
-		}
 		// As JSON does it, an object is asked only once what should be stored in its place.
-		const isForeign = !Array.isArray(stand) && !isBuiltIn(stand) && !isDeltaSnapshot(stand);
-		if (!isForeign || this.#classes.has(stand) || kindOf(stand) !== null || toLoadableJson(stand) !== undefined)
-			return this.#walk(stand);
-		this.#markSeen(stand);
-		return this.#walkProperties(stand as Fields, true);
+		if (value === this.#standIn) return this.#walkProperties(value as Fields, true);
+		if (this.#isStrict && !isLangGraphs(value)) throw new Refusal(value);
+		const stand = standInFor(value);
+		if (stand === value) return this.#walkProperties(value as Fields, true);
+		// A new object takes the number of the one it stands for; anything else has none to give away.
+		this.#count = number;
+		const isNew = typeof stand === "object" && stand !== null && !this.#seen?.has(stand) && !this.#known?.has(stand);
+		if (!isNew) this.#seen?.delete(value);
+		this.#standIn = stand;
+		return this.#walk(stand);
 	}
 }
 
@@ -310,22 +302,6 @@ function isSparse(value: readonly unknown[]): boolean {
 /** Whether a string comes back from msgpackr as it was. */
 function isKept(text: string): boolean {
 	return text.isWellFormed() && text.charCodeAt(0) !== BYTE_ORDER_MARK;
-}
-
-/** Lists within lists of a row of the engine. */
-const DEEPEST_ROW = 4;
-
-/** Whether msgpackr keeps all of a list of numbers, texts, bytes and such lists: rows need no walk, as a rule. */
-export function isKeptList(list: readonly unknown[], deepest = DEEPEST_ROW): boolean {
-	for (let i = 0; i < list.length; i++) if (!isKeptField(list[i], deepest)) return false;
-	return true;
-}
-
-function isKeptField(value: unknown, deepest: number): boolean {
-	if (typeof value === "string") return isKept(value);
-	if (typeof value === "number") return value > 0 || value < 0 || Object.is(value, 0);
-	if (typeof value === "boolean" || value === null || value instanceof Uint8Array) return true;
-	return Array.isArray(value) && deepest > 0 && isKeptList(value, deepest - 1);
 }
 
 function utf16Bytes(text: string): Uint8Array {

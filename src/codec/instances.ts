@@ -95,29 +95,20 @@ export function makeInstance(which: unknown, fields: Fields): object | undefined
 }
 
 /**
- * Serializable classes of @langchain/core that are rebuilt by its own loader: building blocks of chains, by their modules.
- * Models, tracers, tools and whatever else could act on the world when it is built are not among them.
+ * Serializable classes of @langchain/core that are rebuilt by its own loader: prompts, output parsers and runnables, which are
+ * building blocks of chains. Models, tracers, tools and whatever else could act on the world when it is built are not among
+ * them.
  */
-const LOADABLE: ReadonlyMap<unknown, readonly unknown[]> = new Map(
-	Object.entries({
-		prompts: [
-			...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
-			...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
-			...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
-			"SystemMessagePromptTemplate",
-		],
-		output_parsers: [
-			...["BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser", "JsonOutputParser"],
-			...["MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
-		],
-		runnables: [
-			...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
-			...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
-			"RunnableWithFallbacks",
-		],
-		messages: MESSAGES,
-	}),
-);
+const LOADABLE: readonly unknown[] = [
+	...["AIMessagePromptTemplate", "ChatMessagePromptTemplate", "ChatPromptTemplate", "DictPromptTemplate"],
+	...["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate", "HumanMessagePromptTemplate"],
+	...["ImagePromptTemplate", "MessagesPlaceholder", "PipelinePromptTemplate", "PromptTemplate", "StructuredPrompt"],
+	...["SystemMessagePromptTemplate", "BytesOutputParser", "CommaSeparatedListOutputParser", "CustomListOutputParser"],
+	...["JsonOutputParser", "MarkdownListOutputParser", "NumberedListOutputParser", "StrOutputParser", "XMLOutputParser"],
+	...["RouterRunnable", "RunnableAssign", "RunnableBinding", "RunnableBranch", "RunnableEach", "RunnableMap"],
+	...["RunnableParallel", "RunnablePassthrough", "RunnablePick", "RunnableRetry", "RunnableSequence"],
+	...["RunnableWithFallbacks", ...MESSAGES],
+];
 
 /** JSON from which LangChain makes the object again; `undefined` if there is none. */
 export function toLoadableJson(value: object): string | undefined {
@@ -153,7 +144,7 @@ function namesOnlyLoadable(value: unknown): boolean {
 	if (Object.hasOwn(value, "__lc_escaped__")) return Object.keys(value).length === 1;
 	if (lc !== undefined) {
 		if (lc !== 1 || type !== "constructor" || !Array.isArray(id)) return false;
-		if (id[0] !== "langchain_core" || !LOADABLE.get(id[1])?.includes(id.at(-1))) return false;
+		if (id[0] !== "langchain_core" || !LOADABLE.includes(id.at(-1))) return false;
 	}
 	return Object.values(value).every(namesOnlyLoadable);
 }
@@ -192,5 +183,6 @@ export function standInFor(value: object): unknown {
 	// LangGraph takes `Send` back as a plain object, and its toJSON would add a name that it does not expect.
 	if (lg_name === "Send") return timeout === undefined ? { node, args } : { node, args, timeout };
 	const toJSON = (value as Fields).toJSON;
-	return typeof toJSON === "function" ? toJSON.call(value, "") : value;
+	const stand = typeof toJSON === "function" ? toJSON.call(value, "") : value;
+	return [Number, String, Boolean, BigInt].some((type) => stand instanceof type) ? stand.valueOf() : stand;
 }

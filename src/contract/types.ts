@@ -20,7 +20,7 @@ import type {
 	Stats,
 	ThreadInfo,
 	ThreadPage,
-} from "../saver/types.ts";
+} from "../engine/maintenance/types.ts";
 
 /**
  * What the contract calls on a saver: the methods of `BaseCheckpointSaver` and those that this package adds.

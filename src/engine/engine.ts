@@ -3,7 +3,7 @@ import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
 import { Lru } from "../lru.ts";
-import type { CheckpointKey, FoundCheckpoint, Scan, Storage } from "../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
 import { LinkCache, type ThreadLinks } from "./delta-channels/links.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
@@ -12,8 +12,6 @@ import { Turns } from "./turns.ts";
 
 /** What a parsed row takes besides its bytes, about. */
 const VIEW_BYTES = 1500;
-/** Rows of a page where all are wanted: a backend may have to sort them for each page. */
-const ROWS_AT_ONCE = 1024;
 /**
  * How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. So often in a
  * row it is no coincidence.
@@ -107,16 +105,6 @@ export class Engine {
 		return decoded as CheckpointMetadata;
 	}
 
-	/** Every row of a thread or namespace, in the order of a scan. */
-	async *scanAll({ threadId, ns }: Pick<Scan, "threadId" | "ns">): AsyncGenerator<FoundCheckpoint> {
-		for (let after: FoundCheckpoint | undefined; ; ) {
-			const { checkpoints } = await this.storage.read({ threadId, ns, after, limit: ROWS_AT_ONCE }, "rows");
-			yield* checkpoints;
-			if (checkpoints.length < ROWS_AT_ONCE) return;
-			after = checkpoints.at(-1);
-		}
-	}
-
 	/** A checkpoint, if it is the last one that was seen of its namespace. */
 	peekView(key: CheckpointKey): View | undefined {
 		const view = this.#lastSeen(key)?.view;
@@ -172,7 +160,7 @@ export class Engine {
 	/** Blobs that the last checkpoint of a namespace names and whose values are cached. */
 	knownBlobs(threadId: string, ns: string): number[] {
 		const view = this.#lastSeen({ threadId, ns })?.view;
-		return view === undefined ? [] : this.blobs.knownOf(namedBlobs(view.head));
+		return view === undefined ? [] : namedBlobs(view.head).filter((id) => this.blobs.peek(id) !== undefined);
 	}
 
 	/** Forgets everything that was read. */

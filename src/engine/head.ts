@@ -51,7 +51,7 @@ export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: 
 		for (const channel of Object.keys(channels)) list.push(numberOf(channel), channels[channel]);
 		nodes.push(numberOf(node), list);
 	}
-	const fields = [v, packTime(ts), names, Object.values(versions), nodes, packCell(metadata), packOrigin(origin)];
+	const fields = [v, ts, names, Object.values(versions), nodes, packCell(metadata), packOrigin(origin)];
 	for (const [channel, cell] of manifest) fields.push(numberOf(channel), packCell(cell));
 	return packPlain(fields);
 }
@@ -77,7 +77,7 @@ export function unpackHead(bytes: Uint8Array): Head {
 	for (let i = 0; i < rest.length; i += 2) manifest.set(nameOf(rest[i]), unpackCell(rest[i + 1]));
 	return {
 		v: v as number,
-		ts: typeof ts === "number" ? new Date(ts).toISOString() : (ts as string),
+		ts: ts as string,
 		versions: current,
 		seen,
 		metadata: unpackCell(metadata) as Encoded,
@@ -88,12 +88,6 @@ export function unpackHead(bytes: Uint8Array): Head {
 
 function corrupt(reason: string): CheckpointError {
 	return new CheckpointError("CORRUPT", `A stored checkpoint ${reason}.`);
-}
-
-/** Milliseconds in place of the text that LangGraph makes of them. */
-function packTime(ts: string): string | number {
-	const time = Date.parse(ts);
-	return !Number.isNaN(time) && new Date(time).toISOString() === ts ? time : ts;
 }
 
 function packOrigin(origin: Origin | undefined): unknown {
@@ -115,9 +109,9 @@ function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[])
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
 export function packCell(cell: Cell): unknown {
 	if (typeof cell === "number") return cell;
-	const { buffer, byteOffset, length } = cell.bytes;
+	let { bytes } = cell;
 	// A database may have given a Buffer, which the codec would tell from other bytes.
-	const bytes = new Uint8Array(buffer, byteOffset, length);
+	if (bytes.constructor !== Uint8Array) bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 	return cell.type === undefined ? bytes : [cell.type, bytes];
 }
 

@@ -4,6 +4,9 @@ import { setOwn } from "./head.ts";
 /** Longer text is not worth a place in a column of its own. */
 const LONGEST = 256;
 
+/** Most have none. */
+const NO_LABELS: Record<string, Labels[string]> = {};
+
 /** What a checkpoint can be found by, besides its key. */
 export interface SplitLabels {
 	readonly source: string | undefined;
@@ -16,7 +19,7 @@ export interface SplitLabels {
  * matches a filter has all labels of the filter; what else the filter asks for is checked on the values themselves.
  */
 export function splitLabels(metadata: unknown): SplitLabels {
-	const labels: Record<string, Labels[string]> = {};
+	let labels = NO_LABELS;
 	let source: string | undefined;
 	let step: number | undefined;
 	if (typeof metadata !== "object" || metadata === null) return { source, step, labels };
@@ -25,7 +28,10 @@ export function splitLabels(metadata: unknown): SplitLabels {
 		const plain = value instanceof Date ? value.toJSON() : value;
 		if (key === "source" && typeof plain === "string" && isText(plain)) source = plain;
 		else if (key === "step" && Number.isSafeInteger(plain)) step = (plain as number) + 0;
-		else if (isText(key) && isLabel(plain)) setOwn(labels, key, plain);
+		else if (isText(key) && isLabel(plain)) {
+			if (labels === NO_LABELS) labels = {};
+			setOwn(labels, key, plain);
+		}
 	}
 	return { source, step, labels };
 }

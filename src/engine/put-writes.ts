@@ -82,14 +82,14 @@ async function place(
 	const { threadId, ns, id } = key;
 	const manifest = engine.peekView(key)?.head.manifest;
 	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
-	/** Two special writes of one kind have the same index: the last one counts where it replaces, else the first. */
-	const rows = new Map<number, NewWrite>();
 	for (let i = 0; i < channels.length; i++) {
 		const channel = channels[i] as string;
 		const special = specialIndex(channel);
 		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
 		const idx = special ?? i;
-		if (conflict === "drop" && rows.has(idx)) continue;
+		// Two special writes of one kind have the same index: the last one counts where it replaces, else the first.
+		const same = special === undefined ? -1 : placed.rows.findIndex((row) => row.idx === idx);
+		if (conflict === "drop" && same >= 0) continue;
 		const encoded = values[i] as Encoded;
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
 		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
@@ -98,9 +98,23 @@ async function place(
 		const value = blob === undefined ? encoded.bytes : NO_BYTES;
 		const type = blob === undefined ? encoded.type : undefined;
 		// Named one by one: V8 takes many times as long to add properties to a spread object.
-		rows.set(idx, { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, blob, value });
+		const row = {
+			threadId,
+			ns,
+			id,
+			taskId,
+			idx,
+			taskPath,
+			channel,
+			runId,
+			actor,
+			conflict,
+			type,
+			blob,
+			value,
+		} as const;
+		placed.rows[same < 0 ? placed.rows.length : same] = row;
 	}
-	placed.rows.push(...rows.values());
 	return placed;
 }
 

@@ -2,6 +2,7 @@ import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkp
 import type { Encoded } from "../codec/codec.ts";
 import { explain } from "../codec/unserializable.ts";
 import { CheckpointError } from "../errors.ts";
+import { rowPages } from "../storage/all-threads.ts";
 import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
@@ -248,16 +249,19 @@ async function findKnown(
 	{ channel, version, encoded }: Draft,
 	placed: Placement,
 ): Promise<Cell | undefined> {
-	for await (const row of engine.scanAll({ threadId, ns })) {
-		const { versions, manifest } = unpackHead(row.head);
-		const cell = manifest.get(channel);
-		if (cell === undefined || own(versions, channel) !== version) continue;
-		const value = typeof cell === "number" ? await engine.blobs.find(cell) : cell;
-		if (value === undefined || encoded === undefined || value.type !== encoded.type) continue;
-		if (!sameBytes(value.bytes, encoded.bytes)) continue;
-		placed.stamp = row.stamp;
-		return cell;
-	}
+	const { checkpoints } = await engine.storage.readOutline(threadId);
+	const keys = checkpoints.filter((row) => row.ns === ns);
+	for await (const page of rowPages(engine.storage, keys))
+		for (const row of page) {
+			const { versions, manifest } = unpackHead(row.head);
+			const cell = manifest.get(channel);
+			if (cell === undefined || own(versions, channel) !== version) continue;
+			const value = typeof cell === "number" ? await engine.blobs.find(cell) : cell;
+			if (value === undefined || encoded === undefined || value.type !== encoded.type) continue;
+			if (!sameBytes(value.bytes, encoded.bytes)) continue;
+			placed.stamp = row.stamp;
+			return cell;
+		}
 	return undefined;
 }
 

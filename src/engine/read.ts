@@ -6,7 +6,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
-import type { CheckpointKey, FoundCheckpoint, Reading, Scan, WriteRow } from "../storage/storage.ts";
+import type { CheckpointKey, Depth, FoundCheckpoint, Reading, Scan, WriteRow } from "../storage/storage.ts";
 import type { Blob } from "./blobs/blobs.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
@@ -91,7 +91,9 @@ async function explain(engine: Engine, row: FoundCheckpoint, error: unknown): Pr
 /** Checkpoints by descending id. Reads a page at a time, and nothing is held open between two of them. */
 export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
 	let left = query.limit;
-	for await (const reading of query.accepts === undefined ? pagesOf(engine, query, "values") : search(engine, query))
+	for await (const reading of query.accepts === undefined
+		? pagesOf(engine, query, () => "values")
+		: search(engine, query))
 		for await (const stored of readPage(engine, reading)) {
 			yield stored;
 			if (--left <= 0) return;
@@ -101,7 +103,7 @@ export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<St
 /** The rows of such checkpoints, without their values. */
 export async function* listRows(engine: Engine, query: ListQuery): AsyncGenerator<FoundCheckpoint> {
 	let left = query.limit;
-	for await (const { checkpoints } of pagesOf(engine, query, "rows"))
+	for await (const { checkpoints } of pagesOf(engine, query, () => "rows"))
 		for (const row of checkpoints) {
 			yield row;
 			if (--left <= 0) return;
@@ -109,14 +111,15 @@ export async function* listRows(engine: Engine, query: ListQuery): AsyncGenerato
 }
 
 /** Small pages first: whoever wants one row should not pay for many. */
-async function* pagesOf(engine: Engine, query: ListQuery, depth: "rows" | "values"): AsyncGenerator<Reading> {
+async function* pagesOf(engine: Engine, query: ListQuery, nextDepth: () => Depth): AsyncGenerator<Reading> {
 	const { threadId, ns, id, limit } = query;
 	const { source, step, labels } = splitLabels(query.filter);
 	const before = id === undefined ? query.before : justAfter(id);
 	if (id !== undefined && query.before !== undefined && compareIds(id, query.before) >= 0) return;
-	const most = query.accepts === undefined ? LARGEST_PAGE : LARGEST_SEARCH;
 	let after: FoundCheckpoint | undefined;
-	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size = Math.min(size * 4, most)) {
+	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size *= 4) {
+		const depth = nextDepth();
+		size = Math.min(size, depth === "values" ? LARGEST_PAGE : LARGEST_SEARCH);
 		const scan = { threadId, ns, before, after, source, step, labels, limit: size };
 		const reading = await readTolerant(engine, scan, depth);
 		const { checkpoints } = reading;
@@ -129,7 +132,7 @@ async function* pagesOf(engine: Engine, query: ListQuery, depth: "rows" | "value
 }
 
 /** A page of which a value can't be read is read without values: each row then tells by itself what is wrong with it. */
-async function readTolerant(engine: Engine, scan: Scan, depth: "rows" | "values"): Promise<Reading> {
+async function readTolerant(engine: Engine, scan: Scan, depth: Depth): Promise<Reading> {
 	try {
 		return await engine.storage.read(scan, depth);
 	} catch (error) {
@@ -143,18 +146,21 @@ function justAfter(id: string): string {
 	return `${id}\0`;
 }
 
-/** What a filter leaves out is not read. */
+/** What a filter leaves out is not read; but values come along as long as a backend finds only what is wanted. */
 async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading> {
-	for await (const { checkpoints } of pagesOf(engine, query, "rows")) {
+	let depth: Depth = "values";
+	for await (const reading of pagesOf(engine, query, () => depth)) {
 		const found: FoundCheckpoint[] = [];
-		for (const row of checkpoints) {
+		for (const row of reading.checkpoints) {
 			if (query.accepts?.(await engine.decodeMetadata(row, unpackRow(row)))) found.push(row);
 		}
+		if (depth === "values") yield { ...reading, checkpoints: found };
 		// Of a large page not all values are held at once.
-		for (let i = 0; i < found.length; i += LARGEST_PAGE) {
+		for (let i = 0; depth === "rows" && i < found.length; i += LARGEST_PAGE) {
 			const keys = found.slice(i, i + Math.min(LARGEST_PAGE, query.limit));
 			yield await engine.storage.read(keys, "values").catch(() => ({ checkpoints: keys, writes: [], blobs: [] }));
 		}
+		if (found.length < reading.checkpoints.length) depth = "rows";
 	}
 }
 

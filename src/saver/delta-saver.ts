@@ -18,6 +18,20 @@ import { copyThread } from "../engine/maintenance/copy.ts";
 import { deleteForRuns, deleteThread, prune } from "../engine/maintenance/remove.ts";
 import { repair } from "../engine/maintenance/repair.ts";
 import { getThread, listThreads, readStats } from "../engine/maintenance/threads.ts";
+import type {
+	CheckpointInfo,
+	Copied,
+	CopyThreadOptions,
+	DeleteForRunsOptions,
+	ListThreadsOptions,
+	PruneOptions,
+	Removed,
+	RepairReport,
+	Stats,
+	ThreadInfo,
+	ThreadPage,
+	VerifyReport,
+} from "../engine/maintenance/types.ts";
 import { type Progress, verify } from "../engine/maintenance/verify.ts";
 import { nextTurn, type Pause } from "../engine/pause.ts";
 import { type PutInput, put } from "../engine/put.ts";
@@ -37,21 +51,7 @@ import {
 	writeConfig,
 } from "./config.ts";
 import { matchesFilter, readFilter } from "./filter.ts";
-import { checkOptions, checkSignal, readCacheBytes, readKeepLast, readLimit, readOnConflict } from "./options.ts";
-import type {
-	CheckpointInfo,
-	Copied,
-	CopyThreadOptions,
-	DeleteForRunsOptions,
-	ListThreadsOptions,
-	PruneOptions,
-	Removed,
-	RepairReport,
-	Stats,
-	ThreadInfo,
-	ThreadPage,
-	VerifyReport,
-} from "./types.ts";
+import { checkOptions, type Options, readLimit } from "./options.ts";
 
 /** What every saver can be told. */
 export interface SaverOptions extends CodecOptions {
@@ -69,6 +69,17 @@ export interface SaverOptions extends CodecOptions {
 	 */
 	onConflict?: "fork" | "reject";
 }
+
+/** The options of {@link SaverOptions}. */
+export const SAVER_OPTIONS = {
+	serde: "anything",
+	classes: "anything",
+	strict: "anything",
+	cacheBytes: "bytes",
+	onConflict: ["fork", "reject"],
+} as const satisfies Options;
+
+const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
 
 /** For calls that take a while. */
 export interface ProgressOptions {
@@ -104,13 +115,14 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	private _isClosed = false;
 
 	constructor(storage: Storage, options: SaverOptions = {}) {
-		const { serde } = options;
+		const { serde, cacheBytes = DEFAULT_CACHE_BYTES, onConflict } = options;
+		checkOptions("DeltaSaver", { cacheBytes, onConflict }, SAVER_OPTIONS);
 		const builtIn = new DeltaCodec(options);
 		super(serde ?? new DeltaSerializer(builtIn));
 		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
 		this._storage = storage;
-		this._engine = new Engine(storage, codec, readCacheBytes(options.cacheBytes));
-		this._chosenPasts = readOnConflict(options.onConflict) === "reject" ? new ChosenPasts() : undefined;
+		this._engine = new Engine(storage, codec, cacheBytes);
+		this._chosenPasts = onConflict === "reject" ? new ChosenPasts() : undefined;
 	}
 
 	/** Prepares the storage now instead of at the first use. Idempotent. */
@@ -275,14 +287,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async copyThread(source: string, target: string, options: CopyThreadOptions = {}): Promise<Copied> {
-		checkOptions("copyThread", options, ["upTo", "latestOnly"]);
-		if (options.upTo !== undefined && typeof options.upTo !== "string")
-			throw new CheckpointError("INVALID_OPTION", `\`upTo\` must be a checkpoint id, got ${quote(options.upTo)}.`);
-		if (options.latestOnly !== undefined && typeof options.latestOnly !== "boolean")
-			throw new CheckpointError(
-				"INVALID_OPTION",
-				`\`latestOnly\` must be true or false, got ${quote(options.latestOnly)}.`,
-			);
+		checkOptions("copyThread", options, { upTo: "checkpoint id", latestOnly: "true or false" });
 		if (options.upTo !== undefined && options.latestOnly)
 			throw new CheckpointError("INVALID_OPTION", "copyThread takes `upTo` or `latestOnly`, not both.");
 		const from = mustReadThreadId(source, "copyThread");
@@ -307,8 +312,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async prune(threadIds: string[], options: PruneOptions = {}): Promise<Removed> {
-		checkOptions("prune", options, ["strategy", "keepLast", "signal"]);
-		const keep = readKeepLast(options);
+		checkOptions("prune", options, { strategy: ["keep_latest", "delete"], keepLast: "count", signal: "signal" });
+		const { strategy, keepLast = 1 } = options;
+		const keep = strategy === "delete" ? 0 : keepLast;
 		const ids = threadIds.map((id) => mustReadThreadId(id, "prune"));
 		return this.runLong(options.signal, (pause) => prune(this._engine, ids, keep, pause));
 	}
@@ -318,7 +324,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * metadata, or else of the config's `metadata` or `configurable`, when it was put.
 	 */
 	async deleteForRuns(runIds: string[], options: DeleteForRunsOptions = {}): Promise<Removed> {
-		checkOptions("deleteForRuns", options, ["threadIds"]);
+		checkOptions("deleteForRuns", options, { threadIds: "anything" });
 		const threadIds = options.threadIds?.map((id) => mustReadThreadId(id, "deleteForRuns"));
 		const ids = runIds.map(String);
 		return this.runLong(undefined, (pause) => deleteForRuns(this._engine, ids, threadIds, pause));
@@ -334,7 +340,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async listThreads(options: ListThreadsOptions = {}): Promise<ThreadPage> {
-		checkOptions("listThreads", options, ["limit", "after"]);
+		checkOptions("listThreads", options, { limit: "anything", after: "anything" });
 		return this.run(() => listThreads(this._engine, options.limit ?? 50, options.after));
 	}
 
@@ -359,7 +365,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		options: Pick<CheckpointListOptions, "before" | "limit"> = {},
 	): AsyncGenerator<CheckpointInfo> {
 		this._checkOpen();
-		checkOptions("listCheckpoints", options, ["before", "limit"]);
+		checkOptions("listCheckpoints", options, { before: "anything", limit: "anything" });
 		const query = readArguments("listCheckpoints", () => ({
 			...readAddress(config),
 			before: readAddress(options.before).id,
@@ -394,7 +400,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async verify(options: ProgressOptions = {}): Promise<VerifyReport> {
-		checkOptions("verify", options, ["onProgress"]);
+		checkOptions("verify", options, { onProgress: "anything" });
 		const onProgress = (done: Progress) => options.onProgress?.(done);
 		return this.runLong(undefined, (pause) => verify(this._engine, onProgress, pause));
 	}
@@ -406,7 +412,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * for which no other process may have it open; the damaged one is kept beside it.
 	 */
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {
-		checkOptions("repair", options, ["onProgress"]);
+		checkOptions("repair", options, { onProgress: "anything" });
 		const onProgress = (done: Progress) => options.onProgress?.(done);
 		return this.runLong(undefined, (pause) => repair(this._engine, onProgress, pause));
 	}
@@ -422,7 +428,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 * ```
 	 */
 	async compact(options: CompactOptions = {}): Promise<Compacted> {
-		checkOptions("compact", options, ["onProgress", "signal"]);
+		checkOptions("compact", options, { onProgress: "anything", signal: "signal" });
 		const onProgress = (done: CompactProgress) => options.onProgress?.(done);
 		return this.runLong(options.signal, (pause) => compact(this._engine, onProgress, pause));
 	}
@@ -467,7 +473,6 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		signal: AbortSignal | undefined,
 		work: (pause: Pause, check: () => void) => Promise<T>,
 	): Promise<T> {
-		checkSignal(signal);
 		const check = () => {
 			signal?.throwIfAborted();
 			this._checkOpen();

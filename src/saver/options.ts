@@ -1,41 +1,44 @@
 import { CheckpointError, quote } from "../errors.ts";
-import type { PruneOptions } from "./types.ts";
+
+const isAmount = (value: unknown) => typeof value === "number" && value >= 0;
+
+/** What an option may be, in words, and how that is told. */
+const KINDS = {
+	anything: ["", () => true],
+	"true or false": ["true or false", (value: unknown) => typeof value === "boolean"],
+	"checkpoint id": ["a checkpoint id", (value: unknown) => typeof value === "string"],
+	bytes: ["a number of bytes", isAmount],
+	milliseconds: ["a number of milliseconds", isAmount],
+	count: ["a whole number from 1", (value: unknown) => Number.isInteger(value) && (value as number) >= 1],
+	signal: ["an AbortSignal", (value: unknown) => value instanceof AbortSignal],
+} as const;
+
+/** The options of a call: what each may be, or the values that it may have. */
+export type Options = Readonly<Record<string, keyof typeof KINDS | readonly string[]>>;
 
 /** Refuses options that nobody reads: a misspelt one would otherwise be ignored in silence. */
-export function checkOptions(call: string, options: object, known: readonly string[]): void {
+export function checkNames(call: string, options: object, known: readonly string[]): void {
 	if (typeof options !== "object" || options === null)
 		throw new CheckpointError("INVALID_OPTION", `${call} takes an object of options, got ${quote(options)}.`);
-	for (const name of Object.keys(options))
-		if (!known.includes(name))
-			throw new CheckpointError(
-				"INVALID_OPTION",
-				`${call} has no option ${quote(name)}: it knows ${known.join(", ")}.`,
-			);
+	const unknown = Object.keys(options).find((name) => !known.includes(name));
+	if (unknown === undefined) return;
+	const advice = `it knows ${known.join(", ")}`;
+	throw new CheckpointError("INVALID_OPTION", `${call} has no option ${quote(unknown)}: ${advice}.`);
 }
 
-/** How many checkpoints of each namespace a prune keeps; 0 for the strategy that keeps none. */
-export function readKeepLast({ strategy = "keep_latest", keepLast = 1 }: PruneOptions): number {
-	if (strategy === "delete") return 0;
-	if (strategy !== "keep_latest")
-		throw new CheckpointError(
-			"INVALID_OPTION",
-			`prune has no strategy ${quote(strategy)}: use "keep_latest" or "delete".`,
-		);
-	if (!Number.isInteger(keepLast) || keepLast < 1)
-		throw new CheckpointError("INVALID_OPTION", `\`keepLast\` must be a whole number from 1, got ${quote(keepLast)}.`);
-	return keepLast;
+/** Refuses unknown options, and values that make no sense. */
+export function checkOptions(call: string, options: object, known: Options): void {
+	checkNames(call, options, Object.keys(known));
+	for (const [name, value] of Object.entries(options)) {
+		const kind = known[name] ?? "anything";
+		const [words, accepts] = typeof kind === "string" ? KINDS[kind] : oneOf(kind);
+		if (value !== undefined && !accepts(value))
+			throw new CheckpointError("INVALID_OPTION", `\`${name}\` must be ${words}, got ${quote(value)}.`);
+	}
 }
 
-export function checkSignal(signal: unknown): void {
-	if (signal !== undefined && !(signal instanceof AbortSignal))
-		throw new CheckpointError("INVALID_OPTION", `\`signal\` must be an AbortSignal, got ${quote(signal)}.`);
-}
-
-/** What is done about puts that would start a branch. */
-export function readOnConflict(value: unknown = "fork"): "fork" | "reject" {
-	if (value !== "fork" && value !== "reject")
-		throw new CheckpointError("INVALID_OPTION", `\`onConflict\` must be "fork" or "reject", got ${quote(value)}.`);
-	return value;
+function oneOf(values: readonly unknown[]) {
+	return [values.map(quote).join(" or "), (value: unknown) => values.includes(value)] as const;
 }
 
 /** A limit; none means all. As with LangGraph's own savers, a part of one is one more. */
@@ -44,12 +47,4 @@ export function readLimit(limit: unknown): number {
 	if (typeof limit !== "number" || Number.isNaN(limit))
 		throw new CheckpointError("INVALID_OPTION", `\`limit\` must be a number, got ${quote(limit)}.`);
 	return limit > Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : Math.ceil(limit);
-}
-
-/** How much a saver keeps in memory of what it stored last, if nothing else is asked for. */
-const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024;
-
-export function readCacheBytes(cacheBytes: number = DEFAULT_CACHE_BYTES): number {
-	if (typeof cacheBytes === "number" && cacheBytes >= 0) return cacheBytes;
-	throw new CheckpointError("INVALID_OPTION", `\`cacheBytes\` must be a number of bytes, got ${quote(cacheBytes)}.`);
 }

@@ -1,24 +1,21 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { openPool, type PostgresPool } from "../storage/postgres/driver.ts";
-import { PostgresSession } from "../storage/postgres/session.ts";
+import type { PostgresPool } from "../storage/postgres/driver.ts";
+import { PostgresSession, type SessionOptions } from "../storage/postgres/session.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { checkOptions } from "./options.ts";
 import { SEALED_OPTIONS, SealedSaver, type SealedSaverOptions } from "./sealed-saver.ts";
 
-export interface PostgresSaverOptions extends SealedSaverOptions {
+export interface PostgresSaverOptions extends SealedSaverOptions, SessionOptions {
 	/** The schema of the tables, which is made if it is not there. Default `"public"`. */
 	schema?: string;
-	/**
-	 * How long a call is tried that meets a conflict, a lost connection or a server that restarts, in milliseconds.
-	 * Default 30,000.
-	 */
-	retryTimeout?: number;
-	/**
-	 * Whether statements are prepared once for each connection. Default true. A pooler that can't do this is noticed by
-	 * itself; `false` saves the attempt.
-	 */
-	prepare?: boolean;
 }
+
+const POSTGRES_OPTIONS = {
+	...SEALED_OPTIONS,
+	schema: "anything",
+	retryTimeout: "milliseconds",
+	prepare: "anything",
+} as const;
 
 /** PostgreSQL cuts longer names of schemas without an error. */
 const LONGEST_NAME = 63;
@@ -46,24 +43,16 @@ export class PostgresSaver extends SealedSaver {
 }
 
 function storageFor(database: string | PostgresPool, options: PostgresSaverOptions): PostgresStorage {
-	checkOptions("PostgresSaver", options, [...SEALED_OPTIONS, "schema", "retryTimeout", "prepare"]);
-	const { schema = "public", retryTimeout = 30_000, prepare = true } = options;
+	checkOptions("PostgresSaver", options, POSTGRES_OPTIONS);
+	const { schema = "public" } = options;
 	if (typeof database !== "string" && typeof database?.connect !== "function")
 		throw new CheckpointError("INVALID_OPTION", `PostgresSaver takes a URL or a Pool of pg, got ${quote(database)}.`);
-	// PostgreSQL would take all halves of surrogate pairs for one character.
-	if (typeof schema !== "string" || schema === "" || schema.includes("\0") || !schema.isWellFormed())
-		throw new CheckpointError("INVALID_OPTION", `\`schema\` must be the name of a schema, got ${quote(schema)}.`);
-	if (Buffer.byteLength(schema) > LONGEST_NAME)
+	// PostgreSQL would take all halves of surrogate pairs for one character, and share tables with names that begin alike.
+	const isName = typeof schema === "string" && /^[^\0]+$/.test(schema) && schema.isWellFormed();
+	if (!isName || Buffer.byteLength(schema) > LONGEST_NAME)
 		throw new CheckpointError(
 			"INVALID_OPTION",
-			`\`schema\` must have at most ${LONGEST_NAME} bytes, got ${quote(schema)}: PostgreSQL would cut it, and share its tables with other names that begin alike.`,
+			`\`schema\` must be the name of a schema with at most ${LONGEST_NAME} bytes, got ${quote(schema)}.`,
 		);
-	if (!Number.isFinite(retryTimeout) || retryTimeout < 0)
-		throw new CheckpointError(
-			"INVALID_OPTION",
-			`\`retryTimeout\` must be a number of milliseconds, got ${quote(retryTimeout)}.`,
-		);
-	const isShared = typeof database !== "string";
-	const open = () => (isShared ? database : openPool(database));
-	return new PostgresStorage(new PostgresSession(open, { retryTimeout, prepare, isShared }), schema);
+	return new PostgresStorage(new PostgresSession(database, options), schema);
 }

@@ -2,7 +2,7 @@ import type { EncryptionOptions } from "../storage/sealed/keyring.ts";
 import { Sealer } from "../storage/sealed/sealer.ts";
 import { SealedStorage } from "../storage/sealed/storage.ts";
 import type { Storage } from "../storage/storage.ts";
-import { DeltaSaver, type SaverOptions } from "./delta-saver.ts";
+import { DeltaSaver, SAVER_OPTIONS, type SaverOptions } from "./delta-saver.ts";
 import { checkOptions } from "./options.ts";
 
 /** What every saver can be told that keeps checkpoints outside of its process. */
@@ -20,8 +20,8 @@ export interface RotateOptions {
 	signal?: AbortSignal | undefined;
 }
 
-/** Names of the options in {@link SealedSaverOptions}. */
-export const SEALED_OPTIONS = ["serde", "classes", "strict", "cacheBytes", "onConflict", "encryption", "compression"];
+/** The options of {@link SealedSaverOptions}. */
+export const SEALED_OPTIONS = { ...SAVER_OPTIONS, encryption: "anything", compression: "anything" } as const;
 
 /** A saver whose rows are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedSaver extends DeltaSaver {
@@ -41,7 +41,7 @@ export class SealedSaver extends DeltaSaver {
 	 * @returns how many rows were encrypted
 	 */
 	async rotateKeys(options: RotateOptions = {}): Promise<number> {
-		checkOptions("rotateKeys", options, ["onProgress", "signal"]);
+		checkOptions("rotateKeys", options, { onProgress: "anything", signal: "signal" });
 		const done = { threads: 0, rows: 0 };
 		await this.runLong(options.signal, async (pause) => {
 			for await (const { rows } of this._sealed.rotate(pause)) {

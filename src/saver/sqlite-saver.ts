@@ -1,6 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
 import type { SqliteDatabase } from "../storage/sqlite/driver.ts";
-
 import {
 	type Durability,
 	fileSource,
@@ -24,7 +23,12 @@ export interface SqliteSaverOptions extends SealedSaverOptions {
 	readOnly?: boolean;
 }
 
-const DURABILITIES: readonly unknown[] = ["process", "power"] satisfies Durability[];
+const SQLITE_OPTIONS = {
+	...SEALED_OPTIONS,
+	busyTimeout: "milliseconds",
+	durability: ["process", "power"],
+	readOnly: "true or false",
+} as const;
 
 /**
  * Keeps checkpoints in an SQLite file, each step's changes only.
@@ -42,14 +46,8 @@ export class SqliteSaver extends SealedSaver {
 
 	/** @param database a path, `":memory:"`, or an open better-sqlite3 `Database`, which stays the caller's to close */
 	constructor(database: string | SqliteDatabase, options: SqliteSaverOptions = {}) {
-		checkOptions("SqliteSaver", options, [...SEALED_OPTIONS, "busyTimeout", "durability", "readOnly"]);
-		const { busyTimeout } = options;
-		if (busyTimeout !== undefined && !(typeof busyTimeout === "number" && busyTimeout >= 0))
-			throw new CheckpointError(
-				"INVALID_OPTION",
-				`\`busyTimeout\` must be a number of milliseconds, got ${quote(busyTimeout)}.`,
-			);
-		const storage = new SqliteStorage(sourceFor(database, options), busyTimeout);
+		checkOptions("SqliteSaver", options, SQLITE_OPTIONS);
+		const storage = new SqliteStorage(sourceFor(database, options), options.busyTimeout);
 		super(storage, options);
 		this._sqlite = storage;
 	}
@@ -78,13 +76,6 @@ function sourceFor(database: string | SqliteDatabase, { durability, readOnly }: 
 			"INVALID_OPTION",
 			`SqliteSaver takes a path, ":memory:" or an open better-sqlite3 Database, got ${quote(database)}.`,
 		);
-	if (durability !== undefined && !DURABILITIES.includes(durability))
-		throw new CheckpointError(
-			"INVALID_OPTION",
-			`\`durability\` must be one of ${DURABILITIES.map(quote).join(", ")}, got ${quote(durability)}.`,
-		);
-	if (readOnly !== undefined && typeof readOnly !== "boolean")
-		throw new CheckpointError("INVALID_OPTION", `\`readOnly\` must be true or false, got ${quote(readOnly)}.`);
 	if (typeof database === "string") return readOnly ? readOnlySource(database) : fileSource(database, durability);
 	if (durability !== undefined || readOnly !== undefined)
 		throw new CheckpointError(

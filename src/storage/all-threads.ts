@@ -1,4 +1,4 @@
-import type { Storage, ThreadRow } from "./storage.ts";
+import type { CheckpointKey, FoundCheckpoint, Storage, ThreadRow } from "./storage.ts";
 
 const PAGE = 200;
 
@@ -23,4 +23,13 @@ export async function* allThreads(storage: Storage): AsyncGenerator<ThreadRow> {
 			after = page.at(-1);
 		} while (after !== undefined);
 	}
+}
+
+/** The rows of these checkpoints, as far as they are there. */
+export async function* rowPages(
+	storage: Storage,
+	keys: readonly CheckpointKey[],
+	size = PAGE,
+): AsyncGenerator<readonly FoundCheckpoint[]> {
+	for (let i = 0; i < keys.length; i += size) yield (await storage.read(keys.slice(i, i + size), "rows")).checkpoints;
 }

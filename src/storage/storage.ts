@@ -15,7 +15,7 @@ export interface CheckpointRow extends ListedCheckpoint {
 	/** `source` (`input`, `loop`, `update`, `fork`) and `step` of its metadata. */
 	readonly source: string | undefined;
 	readonly step: number | undefined;
-	/** Every blob that the head names, so that a read can answer them along with the row. */
+	/** Every blob that the head names. */
 	readonly blobs: readonly number[];
 	/** Versions, manifest and metadata, packed by the engine. */
 	readonly head: Uint8Array;
@@ -141,21 +141,33 @@ export interface PathReading {
 	/** Of the path, in any order. */
 	readonly writes: readonly WriteRow[];
 	readonly deltaBases: readonly DeltaBaseRow[];
-	/**
-	 * Writes of the namespace whose checkpoint has no row and a smaller id than the last of the path, in any order;
-	 * `undefined` unless the last of the path has no stored parent.
-	 */
+	/** Writes of the namespace without a checkpoint, before the last of the path; `undefined` if that has a stored parent. */
 	readonly orphans: readonly WriteRow[] | undefined;
 	/** Another number than before if the thread may have been changed by others than the methods of this object. */
 	readonly epoch: number;
 }
 
-/** All of a thread but the content of its checkpoints. */
-export interface ThreadReading {
+/** What a thread has, without any content. */
+export interface ThreadOutline {
 	/** In the order of a scan. */
 	readonly checkpoints: readonly ListedCheckpoint[];
+	/** The channels that its writes are for, in any order; one may be there several times. */
+	readonly written: readonly { readonly ns: string; readonly channel: string }[];
+}
+
+/** All of a thread but its checkpoints. */
+export interface ThreadReading {
 	/** Those of checkpoints that have no row too, in any order. */
 	readonly writes: readonly WriteRow[];
+	readonly deltaBases: readonly DeltaBaseRow[];
+}
+
+/** The blobs of a family, and all that names them. */
+export interface FamilyReading {
+	readonly blobs: readonly ListedBlob[];
+	/** Ids of the blobs that checkpoints and writes of its threads name, in any order; one may be there several times. */
+	readonly named: readonly number[];
+	/** Of all its threads, in any order. They may name more. */
 	readonly deltaBases: readonly DeltaBaseRow[];
 }
 
@@ -286,6 +298,7 @@ export interface Storage {
 	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading>;
 	/** A checkpoint and its ancestors, at most `limit` rows in all. */
 	readPath(key: CheckpointKey, limit: number): Promise<PathReading>;
+	readOutline(threadId: string): Promise<ThreadOutline>;
 	readThread(threadId: string): Promise<ThreadReading>;
 	/** These blobs and all that they are built on, in any order. */
 	getBlobs(ids: readonly number[]): Promise<BlobRow[]>;
@@ -295,8 +308,7 @@ export interface Storage {
 	getThread(threadId: string): Promise<ThreadRow | undefined>;
 	/** Threads by descending update time and then descending id, after the given place. */
 	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]>;
-	/** The blobs of a family without their bytes, and its threads. A thread that names one of the blobs is not missing. */
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }>;
+	readFamily(family: number): Promise<FamilyReading>;
 	/** Families that have blobs, with or without threads, by ascending number after the given one. */
 	listFamilies(limit: number, after: number | undefined): Promise<number[]>;
 	totals(): Promise<StorageTotals>;
@@ -312,13 +324,12 @@ export interface Storage {
 	replaceBytes(replacements: readonly Replacement[]): Promise<number>;
 	clear(): Promise<void>;
 
-	/** Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none. */
-	check(): Promise<StorageDamage[]>;
 	/**
-	 * Makes its own structures right again, leaving out what is damaged beyond repair. Answers what {@link check} found and
-	 * what was lost; nothing if there was nothing to do.
+	 * Looks for damage in the backend's own structures: indexes, counters, pages. Empty if there is none.
+	 *
+	 * @param repairs makes them right again, without what can't be read; the answer also says what was lost
 	 */
-	repair(): Promise<StorageDamage[]>;
+	check(repairs?: boolean): Promise<StorageDamage[]>;
 	/**
 	 * Gives space of removed rows back to the file system: one batch of it, so that writers wait for moments only. Answers
 	 * whether there may be more to do.

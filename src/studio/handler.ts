@@ -1,5 +1,5 @@
 import { CheckpointError, type CheckpointErrorCode, quote } from "../errors.ts";
-import { checkOptions } from "../saver/options.ts";
+import { checkNames } from "../saver/options.ts";
 import { Call } from "./call.ts";
 import { HttpError } from "./http/http-error.ts";
 import { type Route, Router } from "./http/router.ts";
@@ -64,7 +64,7 @@ const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
  * ```
  */
 export function createStudioHandler(options: StudioOptions): StudioHandler {
-	checkOptions("createStudioHandler", options, STUDIO_OPTIONS);
+	checkNames("createStudioHandler", options, STUDIO_OPTIONS);
 	if (Object.keys(options.graphs ?? {}).length === 0)
 		throw new CheckpointError("INVALID_OPTION", "`graphs` is empty: pass { graphs: { agent: graph } }.");
 	const { authorize } = options;

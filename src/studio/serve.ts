@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { checkOptions } from "../saver/options.ts";
+import { checkNames } from "../saver/options.ts";
 import type { StudioHandler } from "./handler.ts";
 import { readWebSocketKey, WebSocketConnection } from "./http/websocket.ts";
 import { isHost } from "./security/origins.ts";
@@ -45,7 +45,7 @@ export interface StudioServer {
  * ```
  */
 export async function serveStudio(handler: FetchHandler, options: ServeOptions = {}): Promise<StudioServer> {
-	checkOptions("serveStudio", options, ["port"]);
+	checkNames("serveStudio", options, ["port"]);
 	const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, toNodeListener(handler));
 	const { connect } = handler;
 	if (connect !== undefined) server.on("upgrade", toUpgradeListener({ connect }));

@@ -15,12 +15,17 @@ export function makeCacheFolder(): string {
 }
 
 /**
- * Makes an application that has this package installed: the package as it is published, compiled from the present sources,
- * and scripts of `test/bench` beside it, which import it by its name. Does not touch `dist`, which may be old or in use.
+ * Makes an application that has this package installed, from the present sources, and scripts of `test/bench` beside it,
+ * which import it by its name. Does not touch `dist`, which may be old or in use.
  *
+ * @param compile {@link bundle} or {@link compileFiles}
  * @returns the folder of the compiled package
  */
-export async function makeApplication(folder: string, scripts: readonly string[]): Promise<string> {
+export async function makeApplication(
+	folder: string,
+	scripts: readonly string[],
+	compile: (outDir: string) => Promise<unknown>,
+): Promise<string> {
 	const installed = join(folder, "node_modules", PACKAGE);
 	mkdirSync(installed, { recursive: true });
 	copyFileSync(join(root, "package.json"), join(installed, "package.json"));
@@ -41,10 +46,20 @@ export async function makeApplication(folder: string, scripts: readonly string[]
 	return installed;
 }
 
-async function compile(outDir: string): Promise<void> {
-	const args = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "tsconfig.build.json")];
+/** As the package is published. */
+export async function bundle(outDir: string): Promise<void> {
+	await run("npm", ["run", "bundle", "--", `--outdir=${outDir}`]);
+}
+
+/** File by file, with maps to the sources. */
+export async function compileFiles(outDir: string): Promise<void> {
+	const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "tsconfig.build.json")];
+	await run(process.execPath, [...tsc, "--emitDeclarationOnly", "false", "--sourceMap", "--outDir", outDir]);
+}
+
+async function run(program: string, args: string[]): Promise<void> {
 	try {
-		await promisify(execFile)(process.execPath, [...args, "--sourceMap", "--outDir", outDir]);
+		await promisify(execFile)(program, args, { cwd: root });
 	} catch (error) {
 		throw new Error(`The sources do not compile:\n${(error as { stdout: string }).stdout}`, { cause: error });
 	}

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
-import { makeApplication, makeCacheFolder } from "./application.ts";
+import { bundle, makeApplication, makeCacheFolder } from "./application.ts";
 import { CLOCK_VARIABLE } from "./clock.ts";
 import type { Job } from "./job.ts";
 import { middleMean } from "./measure.ts";
@@ -50,7 +50,7 @@ export class Runner {
 	async prepare(workloads: readonly Workload[]): Promise<void> {
 		await this.#bundle();
 		if (workloads.some(({ needsApplication }) => needsApplication))
-			await makeApplication(this.#application, ["first-checkpoint.ts"]);
+			await makeApplication(this.#application, ["first-checkpoint.ts"], bundle);
 	}
 
 	async #bundle(): Promise<void> {

@@ -5,7 +5,7 @@
  * Usage: npm run way [-- --lines]
  *   --lines   instead, the lines of each room of `src` and the number of methods of the storage interface
  *
- * The sources run as `tsc` compiles them for the package, so that a function in `dist` is one in `src`. Three kinds are left
+ * The sources run as `tsc` compiles them, file by file, so that a function that runs is one in `src`. Three kinds are left
  * out, since nobody wrote them: the bodies of modules, V8's initializers of class fields (`<instance_members_initializer>`),
  * and helpers that `tsc` adds for newer syntax (`__addDisposableResource`). The count of a function that awaits includes each
  * time it goes on after an `await`.
@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { makeApplication, makeCacheFolder } from "./application.ts";
+import { compileFiles, makeApplication, makeCacheFolder } from "./application.ts";
 import { formatLines } from "./lines.ts";
 
 interface CalledFunction {
@@ -94,7 +94,7 @@ function formatTotal(title: string, way: Way): string {
 async function printWays(): Promise<void> {
 	const application = makeCacheFolder();
 	try {
-		const dist = join(await makeApplication(application, ["way-run.ts"]), "dist");
+		const dist = join(await makeApplication(application, ["way-run.ts"], compileFiles), "dist");
 		const totals: string[] = [];
 		for (const [backend, title] of Object.entries(BACKENDS)) {
 			for (const [call, scripts] of Object.entries(await cover(application, backend))) {

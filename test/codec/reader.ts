@@ -165,11 +165,10 @@ export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
 	let from = 0;
 	while (!reader.isAtEnd) {
 		const operation = reader.number();
-		const count = Math.floor(operation / 2);
-		if (operation % 2 === 1) result.push(...reader.bytes(count));
+		const count = Math.floor(operation / 4);
+		if (operation % 4 === 1) result.push(...reader.bytes(count));
 		else {
-			const distance = reader.number();
-			from += distance % 2 === 0 ? distance / 2 : -(distance + 1) / 2;
+			from += reader.number();
 			result.push(...base.subarray(from, from + count));
 			from += count;
 		}

@@ -168,7 +168,7 @@ const blob = (id: number, base: number | null, type: string | null) => {
 	return { bound: identity, free: identity };
 };
 const row = (kind: string, ...rest: unknown[]) => ({ bound: [kind, "thread", ...rest], free: [kind, null, ...rest] });
-const checkpoint = row("checkpoint", "ns", "1ef", "1ee", "run", "loop", 3);
+const checkpoint = row("checkpoint", "ns", "1ef", "1ee", "run", "loop", 3, [7, 8]);
 const plain = { compression: false };
 const encryption = { keys: { k1: KEY }, current: "k1" };
 

@@ -145,7 +145,8 @@ describe("a reader that was written from the description", () => {
 
 		expect(row.id).toBe(ids.at(-1));
 		const { ns, parent_id, run_id, source, step } = row;
-		const head = readValue(open(row.head, "checkpoint", thread, ns, row.id, parent_id, run_id, source, step));
+		const named = JSON.parse(row.blobs);
+		const head = readValue(open(row.head, "checkpoint", thread, ns, row.id, parent_id, run_id, source, step, named));
 		const [v, , names, versions, , metadata, , ...manifest] = head as [number, number, string[], ...unknown[]];
 		expect([v, names, versions]).toEqual([4, ["messages", "step", "text"], [8, 8, 1]]);
 		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });

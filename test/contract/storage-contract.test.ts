@@ -60,7 +60,7 @@ const MUTANTS: Record<string, Record<string, Mutant>> = {
 		"orphans are left out": (inner) => ({
 			readThread: async (threadId) => {
 				const reading = await inner.readThread(threadId);
-				const ids = new Set(reading.checkpoints.map(({ id }) => id));
+				const ids = new Set((await inner.readOutline(threadId)).checkpoints.map(({ id }) => id));
 				return { ...reading, writes: reading.writes.filter(({ id }) => ids.has(id)) };
 			},
 		}),
@@ -210,11 +210,20 @@ const MUTANTS: Record<string, Record<string, Mutant>> = {
 		}),
 	},
 	"FAMILY-MOMENT": {
-		"blobs are read after the threads": (inner) => ({
+		"blobs are read after the rows": (inner) => ({
 			readFamily: async (family) => {
-				const { threads } = await inner.readFamily(family);
+				const { named, deltaBases } = await inner.readFamily(family);
 				await new Promise((resolve) => setTimeout(resolve, 1));
-				return { threads, blobs: (await inner.readFamily(family)).blobs };
+				return { named, deltaBases, blobs: (await inner.readFamily(family)).blobs };
+			},
+		}),
+	},
+	"FAMILY-NAMED": {
+		"writes are forgotten": (inner) => ({
+			readFamily: async (family) => {
+				const { blobs, deltaBases } = await inner.readFamily(family);
+				const { checkpoints } = await inner.read({ limit: 100 }, "rows");
+				return { blobs, deltaBases, named: checkpoints.flatMap((row) => row.blobs) };
 			},
 		}),
 	},

@@ -7,26 +7,15 @@ import type { Storage } from "../../src/storage/storage.ts";
 
 /** Lets somebody else act at a moment of a clean-up. */
 class WatchedStorage extends MemoryStorage {
-	/** Called once, after a family was looked at, or after a page of one of its threads was read. */
+	/** Called once, after a family was looked at. */
 	afterFamily: (() => Promise<unknown>) | undefined;
-	afterPage: (() => Promise<unknown>) | undefined;
-	#isCollecting = false;
 
 	override async readFamily(family: number): ReturnType<MemoryStorage["readFamily"]> {
 		const found = await super.readFamily(family);
-		this.#isCollecting = true;
 		const act = this.afterFamily;
 		this.afterFamily = undefined;
 		await act?.();
 		return found;
-	}
-
-	override async read(...asked: Parameters<Storage["read"]>): ReturnType<MemoryStorage["read"]> {
-		const page = await super.read(...asked);
-		const act = this.#isCollecting ? this.afterPage : undefined;
-		if (act !== undefined) this.afterPage = undefined;
-		await act?.();
-		return page;
 	}
 }
 
@@ -63,18 +52,32 @@ describe("A clean-up beside other work", () => {
 		});
 	});
 
+	it("keeps what a value is built on that is added while it looks, and whose parent is removed then", async () => {
+		const storage = new WatchedStorage();
+		const [saver, other] = [new DeltaSaver(storage), new DeltaSaver(storage)];
+		const first = await put(saver, 0, undefined, large);
+		const longer = [...large, "one more"];
+		storage.afterFamily = async () => {
+			await put(other, 1, first, longer);
+			await other.prune(["thread"]);
+		};
+		await saver.prune(["thread"]);
+		const reader = new DeltaSaver(storage);
+		expect((await reader.getTuple(config("thread")))?.checkpoint.channel_values).toEqual({ list: longer });
+		expect((await reader.stats()).blobs).toEqual({ whole: 1, patched: 1 });
+	});
+
 	it("keeps a value that a newer checkpoint takes over while it looks, and whose old one is removed then", async () => {
 		const storage = new WatchedStorage();
 		const [saver, other] = [new DeltaSaver(storage), new DeltaSaver(storage)];
 		const first = await put(saver, 0, undefined, large);
-		// More than one page, so that the oldest row is not read before the newest is added.
-		for (let n = 1, last = first; n < 1100; n++) last = await put(saver, n, last, small);
+		await put(saver, 1, first, small);
 		let fork: string | undefined;
-		storage.afterPage = async () => {
-			fork = await put(other, 1100, first, large);
+		storage.afterFamily = async () => {
+			fork = await put(other, 2, first, large);
 			await other.prune(["thread"]);
 		};
-		await saver.prune(["thread"], { keepLast: 1100 });
+		await saver.prune(["thread"], { keepLast: 2 });
 		expect((await new DeltaSaver(storage).getTuple(config("thread", fork)))?.checkpoint.channel_values).toEqual({
 			list: large,
 		});

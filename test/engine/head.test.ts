@@ -41,21 +41,6 @@ describe("a head", () => {
 		expect(unpackHead(packHead(head))).toEqual(head);
 	});
 
-	it("keeps a time as a number if it is one, and any text as it was", () => {
-		const digits = (length: number, max: number) =>
-			fc.nat({ max }).map((number) => String(number).padStart(length, "0"));
-		const time = fc
-			.tuple(digits(4, 9999), digits(2, 14), digits(2, 33), digits(2, 25), digits(2, 61), digits(2, 61), digits(3, 999))
-			.map(([y, m, d, h, min, s, ms]) => `${y}-${m}-${d}T${h}:${min}:${s}.${ms}Z`);
-		const isTime = (ts: string) => !Number.isNaN(Date.parse(ts)) && new Date(ts).toISOString() === ts;
-		const property = fc.property(fc.oneof(time, fc.string({ minLength: 24, maxLength: 24 })), (ts) => {
-			const [, stored] = unpackPlain(packHead(make({ ts })));
-			expect(typeof stored).toBe(isTime(ts) ? "number" : "string");
-			expect(unpackHead(packHead(make({ ts }))).ts).toBe(ts);
-		});
-		fc.assert(property, { seed: SEED, numRuns: 3000 });
-	});
-
 	it("without channels, versions or nodes comes back", () => {
 		const head = make({ versions: {}, seen: {}, manifest: new Map() });
 		expect(unpackHead(packHead(head))).toEqual(head);

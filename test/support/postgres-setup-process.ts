@@ -1,11 +1,10 @@
 import { setTimeout } from "node:timers/promises";
-import { openPool } from "../../src/storage/postgres/driver.ts";
 import { PostgresSession } from "../../src/storage/postgres/session.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 
 /** Sets up a schema, as one of several servers that start in the same moment. */
 const [url = "", schema = "", moment = "0"] = process.argv.slice(2);
-const session = new PostgresSession(() => openPool(url), { retryTimeout: 20_000, prepare: true, isShared: false });
+const session = new PostgresSession(url, { retryTimeout: 20_000 });
 const storage = new PostgresStorage(session, schema);
 await setTimeout(Number(moment) - Date.now());
 const first = await storage.reserveIds(100);

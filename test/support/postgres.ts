@@ -16,8 +16,7 @@ export async function postgresUrl(): Promise<string> {
 
 /** A storage as PostgresSaver makes it, without the envelopes. */
 export function openStorage(pool: pg.Pool, schema: string): PostgresStorage {
-	const options = { retryTimeout: 10_000, prepare: true, isShared: true };
-	return new PostgresStorage(new PostgresSession(() => pool, options), schema);
+	return new PostgresStorage(new PostgresSession(pool, { retryTimeout: 10_000 }), schema);
 }
 
 /** A schema that only one test uses at a time. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { BlobRow } from "../../storage/storage.ts";
 import type { StorageTest } from "../storage-contract.ts";
 import { assertBlobs } from "./plain.ts";
-import { blob, blobWrite, pause, row, type StorageScene } from "./storage-scene.ts";
+import { blob, blobWrite, deltaBase, pause, row, type StorageScene } from "./storage-scene.ts";
 
 /** getBlobs, and the families of threads that share blobs. */
 export function blobRules(test: StorageTest): void {
@@ -69,14 +69,18 @@ export function blobRules(test: StorageTest): void {
 
 	test("FAMILY-JOIN: a copy, and a copy of the copy, join the family of their source", async (scene) => {
 		const { storage, putRows, copy, thread } = scene;
-		await putRows(row("a"), row("a", { threadId: "other" }));
+		const [value] = await scene.fourIds();
+		await scene.put({ checkpoint: row("a", { blobs: [value] }), blobs: [blob(value, "value")] });
+		await putRows(row("a", { threadId: "other" }));
 		await copy("copy");
 		await copy("second", { source: "copy" });
 		const { family } = await thread();
 		for (const name of ["copy", "second"]) assert.equal((await thread(name)).family, family);
-		assert.equal((await storage.readFamily(family)).threads.length, 3);
-		await storage.removeThread("thread");
-		assert.equal((await storage.readFamily(family)).threads.length, 2);
+		for (const name of ["thread", "copy", "second"]) {
+			assert.ok((await storage.readFamily(family)).named.includes(value));
+			await storage.removeThread(name);
+		}
+		assert.deepEqual((await storage.readFamily(family)).named, []);
 		await putRows(row("a"));
 		assert.notEqual((await thread()).family, family);
 	});
@@ -91,10 +95,25 @@ export function blobRules(test: StorageTest): void {
 		await put({ checkpoint: row("a", { threadId: "other" }), blobs: [blob(foreign, "1")] });
 		const { family } = await thread();
 		for (const name of ["thread", "copy"]) await storage.removeThread(name);
-		const { blobs, threads } = await storage.readFamily(family);
+		const { blobs, named } = await storage.readFamily(family);
 		assert.deepEqual(new Set(blobs.map(({ id }) => id)), new Set([whole, patch, value]));
-		assert.deepEqual(threads, []);
-		assert.deepEqual(await storage.readFamily(await scene.fresh()), { blobs: [], threads: [] });
+		assert.deepEqual(named, []);
+		assert.deepEqual(await storage.readFamily(await scene.fresh()), { blobs: [], named: [], deltaBases: [] });
+	});
+
+	test("FAMILY-NAMED: what checkpoints and writes name, also orphans, comes with all delta bases", async (scene) => {
+		const { storage, put, copy, thread } = scene;
+		const [first, second, value, orphan] = await scene.fourIds();
+		const foreign = await scene.fresh();
+		await put({ checkpoint: row("a", { blobs: [first, second] }), deltaBases: [deltaBase("a", "log", "1")] });
+		await put({ checkpoint: row("b"), blobs: [] });
+		await put({ writes: [blobWrite("b", "task", 0, value)] });
+		await put({ checkpoint: row("a", { threadId: "other", blobs: [foreign] }) });
+		await copy("copy");
+		await put({ writes: [blobWrite("c", "task", 0, orphan)] });
+		const { named, deltaBases } = await storage.readFamily((await thread()).family);
+		assert.deepEqual(new Set(named), new Set([first, second, value, orphan]));
+		assert.deepEqual(deltaBases.map(({ threadId }) => threadId).sort(), ["copy", "thread"]);
 	});
 
 	test("FAMILY-LIST: families with blobs are listed by number, those without threads too", async (scene) => {
@@ -132,7 +151,7 @@ export function blobRules(test: StorageTest): void {
 		assert.deepEqual(await storage.listFamilies(10, undefined), [(await thread("other")).family]);
 	});
 
-	test("FAMILY-MOMENT: a thread that names one of the listed blobs is listed too, however it comes", async (scene) => {
+	test("FAMILY-MOMENT: a listed blob is named by the row that it came with, however that comes", async (scene) => {
 		await scene.put({ checkpoint: row("a") });
 		const { family } = await scene.thread();
 		const [storage, other] = await scene.race();
@@ -148,8 +167,9 @@ export function blobRules(test: StorageTest): void {
 		};
 		const look = async () => {
 			while (!isDone) {
-				const { blobs, threads } = await other.readFamily(family);
-				assert.ok(threads.length > blobs.length, `${blobs.length} blobs, but ${threads.length - 1} copies`);
+				const { blobs, named } = await other.readFamily(family);
+				for (const { id } of blobs)
+					assert.ok(named.includes(id), `blob ${id} is listed, but not the row that names it`);
 				await pause();
 			}
 		};

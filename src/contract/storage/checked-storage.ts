@@ -27,8 +27,11 @@ const PLAIN: { [M in Method]: (answer: Awaited<ReturnType<Storage[M]>>, counted:
 		deltaBases: sorted(deltaBases.map(plainBase)),
 		orphans: orphans && sorted(orphans.map(plainWrite)),
 	}),
-	readThread: ({ checkpoints, writes, deltaBases }) => ({
+	readOutline: ({ checkpoints, written }) => ({
 		checkpoints: checkpoints.map((row) => ({ ...plainKey(row), parentId: row.parentId })),
+		written: [...new Set(written.map(({ ns, channel }) => JSON.stringify([ns, channel])))].sort(),
+	}),
+	readThread: ({ writes, deltaBases }) => ({
 		writes: sorted(writes.map(plainWrite)),
 		deltaBases: sorted(deltaBases.map(plainBase)),
 	}),
@@ -39,9 +42,10 @@ const PLAIN: { [M in Method]: (answer: Awaited<ReturnType<Storage[M]>>, counted:
 	}),
 	getThread: same,
 	listThreads: same,
-	readFamily: ({ blobs, threads }, counted) => ({
+	readFamily: ({ blobs, named, deltaBases }, counted) => ({
 		blobs: sorted(blobs.map(({ id, base, source, bytes }) => counted({ id, base, source, bytes }))),
-		threads: [...threads].sort((a, b) => a.stamp - b.stamp),
+		named: [...new Set(named)].sort((a, b) => a - b),
+		deltaBases: sorted(deltaBases.map(plainBase)),
 	}),
 	listFamilies: same,
 	totals: counted,
@@ -53,7 +57,6 @@ const PLAIN: { [M in Method]: (answer: Awaited<ReturnType<Storage[M]>>, counted:
 	replaceBytes: same,
 	clear: same,
 	check: same,
-	repair: same,
 };
 
 /**

@@ -15,6 +15,7 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 	reserveIds: (storage) => storage.reserveIds(1),
 	read: (storage) => storage.read({ limit: 1 }, "values", []),
 	readPath: (storage) => storage.readPath(key("a"), 1),
+	readOutline: (storage) => storage.readOutline("thread"),
 	readThread: (storage) => storage.readThread("thread"),
 	getBlobs: (storage) => storage.getBlobs([1]),
 	findRuns: (storage) => storage.findRuns(["run"]),
@@ -31,7 +32,6 @@ const CALLS: Record<Exclude<keyof Storage, "close">, (storage: Storage) => Promi
 		storage.replaceBytes([{ kind: "blob", id: 1, from: new Uint8Array(1), to: new Uint8Array(2) }]),
 	clear: (storage) => storage.clear(),
 	check: (storage) => storage.check(),
-	repair: (storage) => storage.repair(),
 	tidy: (storage) => storage.tidy(),
 	put: (storage) => storage.put(PUT),
 };
@@ -58,7 +58,7 @@ export function closingRules(test: StorageTest): void {
 	test("CHECK-CLEAN: a storage without damage is neither reported nor changed", async (scene) => {
 		const { storage, put } = scene;
 		await fill(scene);
-		assert.deepEqual([await storage.check(), await storage.repair(), await storage.check()], [[], [], []]);
+		assert.deepEqual([await storage.check(), await storage.check(true), await storage.check()], [[], [], []]);
 		for (let n = 0; await storage.tidy(); n++) assert.ok(n < 1_000, "tidy does not end");
 		await readEverything(storage);
 		await put({ checkpoint: row("d", { parentId: "c" }) });

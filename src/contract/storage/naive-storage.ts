@@ -92,10 +92,14 @@ export class NaiveStorage implements Storage {
 		};
 	}
 
+	async readOutline(threadId: string) {
+		const isIn = (row: CheckpointKey) => row.threadId === threadId;
+		return { checkpoints: this.#rows.filter(isIn).sort(compareKeys), written: this.#writes.filter(isIn) };
+	}
+
 	async readThread(threadId: string) {
 		const isIn = (row: CheckpointKey) => row.threadId === threadId;
 		return {
-			checkpoints: this.#rows.filter(isIn).sort(compareKeys),
 			writes: this.#writes.filter(isIn),
 			deltaBases: this.#deltaBases.filter(isIn),
 		};
@@ -138,10 +142,13 @@ export class NaiveStorage implements Storage {
 
 	async readFamily(family: number) {
 		const blobs = this.#blobs.filter((blob) => blob.family === family);
-		const threads = this.#threads.filter((thread) => thread.family === family);
+		const threads = new Set(this.#threads.filter((thread) => thread.family === family).map(({ threadId }) => threadId));
+		const isOwn = (row: CheckpointKey) => threads.has(row.threadId);
+		const writes = this.#writes.filter(isOwn);
 		return {
 			blobs: blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length })),
-			threads: threads.map((thread) => this.#describe(thread)),
+			named: [...this.#rows.filter(isOwn).flatMap((row) => row.blobs), ...writes.flatMap(({ blob }) => blob ?? [])],
+			deltaBases: this.#deltaBases.filter(isOwn),
 		};
 	}
 
@@ -277,7 +284,6 @@ export class NaiveStorage implements Storage {
 	}
 
 	readonly check = async () => [];
-	readonly repair = async () => [];
 	readonly tidy = async () => false;
 	readonly close = async () => {};
 

@@ -140,10 +140,16 @@ export function readRules(test: StorageTest): void {
 		await putWrites(...writes, write("a", "task", 1, { threadId: "thread 2" }));
 		await put({ deltaBases });
 		const reading = await storage.readThread("thread");
-		const links = reading.checkpoints.map(({ ns, id, parentId }) => `${ns}/${id} of ${parentId}`);
+		const { checkpoints, written } = await storage.readOutline("thread");
+		assert.deepEqual(
+			new Set(written.map(({ ns, channel }) => `${ns}/${channel}`)),
+			new Set(writes.map(({ ns, channel }) => `${ns}/${channel}`)),
+		);
+		const links = checkpoints.map(({ ns, id, parentId }) => `${ns}/${id} of ${parentId}`);
 		assert.deepEqual(links, ["/c of b", "/b of undefined", "/a of undefined", "x/a of gone"]);
 		assertWrites(reading.writes, writes);
 		assertBases(reading.deltaBases, deltaBases);
-		assert.deepEqual(await storage.readThread("missing"), { checkpoints: [], writes: [], deltaBases: [] });
+		assert.deepEqual(await storage.readOutline("missing"), { checkpoints: [], written: [] });
+		assert.deepEqual(await storage.readThread("missing"), { writes: [], deltaBases: [] });
 	});
 }

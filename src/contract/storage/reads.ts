@@ -34,7 +34,8 @@ export async function readEverything(storage: Storage): Promise<void> {
 	for (const { threadId } of await storage.listThreads(ALL, undefined)) {
 		await storage.getThread(threadId);
 		await storage.read({ threadId, limit: ALL }, "values");
-		const { checkpoints } = await storage.readThread(threadId);
+		const { checkpoints } = await storage.readOutline(threadId);
+		await storage.readThread(threadId);
 		for (const ns of new Set(checkpoints.map((row) => row.ns)))
 			await storage.read({ threadId, ns, limit: 1 }, "values");
 		await storage.read(checkpoints.slice(0, MOST_PATHS), "values");

@@ -1,8 +1,8 @@
 import type { Encoded } from "../../codec/codec.ts";
-import { CheckpointError } from "../../errors.ts";
+import { CheckpointError, isCorrupt } from "../../errors.ts";
 import type { Lru } from "../../lru.ts";
 import type { BlobRow, Storage } from "../../storage/storage.ts";
-import { applyPatches, diffBytes, sameBytes } from "./byte-delta.ts";
+import { applyPatches, diffBytes, type Layer, sameBytes } from "./byte-delta.ts";
 import { type ChainCost, patchCost, shouldStoreWhole } from "./snapshot-policy.ts";
 
 /** A blob's value, and what its chain of patches costs to read. */
@@ -22,8 +22,12 @@ export function weightOf({ bytes }: Encoded): number {
 	return BLOB_BYTES + bytes.buffer.byteLength;
 }
 
+function wholeBlob(type: string | undefined, bytes: Uint8Array): Blob {
+	return { type, bytes, patches: 0, whole: bytes.length };
+}
+
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
-const ID_BLOCK = 256;
+const ID_BLOCK = 1024;
 
 /** Reads and makes blobs. Keeps the bytes of recent ones, since the next value of a channel is a patch on its last. */
 export class Blobs {
@@ -56,26 +60,14 @@ export class Blobs {
 	 */
 	async load(ids: Iterable<number>, along: readonly BlobRow[] = []): Promise<Map<number, Blob>> {
 		const found = new Map<number, Blob>();
-		const missing: number[] = [];
-		for (const id of new Set(ids)) {
-			const recent = this.#recent.get(id);
-			if (recent !== undefined) found.set(id, recent);
-			else missing.push(id);
-		}
-		if (missing.length === 0) return found;
-		const rows = new Map(along.map((row) => [row.id, row]));
-		/** What can be built on, besides rows. */
-		const known = new Map(found);
-		const absent = missing.filter((id) => !this.#completes(id, rows, known));
-		if (absent.length > 0) for (const row of await this.#storage.getBlobs(absent)) rows.set(row.id, row);
 		// Older first: the next one up the same chain then starts from bytes that are already there.
-		for (const id of missing.sort((a, b) => a - b)) {
-			const blob = this.#build(id, rows, known);
-			if (blob === undefined) continue;
-			known.set(id, blob);
-			found.set(id, blob);
-			this.remember(id, blob);
-		}
+		const wanted = [...new Set(ids)].sort((a, b) => a - b);
+		const missing = this.#buildAll(wanted, along, found);
+		if (missing.length === 0) return found;
+		const rows = await this.#storage.getBlobs(missing);
+		const broken = this.#buildAll(missing, rows, found).find((id) => rows.some((row) => row.id === id));
+		if (broken !== undefined)
+			throw new CheckpointError("CORRUPT", `Blob ${broken} is built on others, and one of them is missing.`);
 		return found;
 	}
 
@@ -85,70 +77,56 @@ export class Blobs {
 	 */
 	async find(id: number): Promise<Blob | undefined> {
 		try {
-			return (await this.load([id])).get(id);
+			return this.#recent.get(id) ?? (await this.load([id])).get(id);
 		} catch (error) {
-			if (error instanceof CheckpointError && error.code === "CORRUPT") return undefined;
+			if (isCorrupt(error)) return undefined;
 			throw error;
 		}
 	}
 
-	/** Whether the rows lead to a whole blob, or to a recent one, which is then kept in `known`. */
-	#completes(id: number, rows: ReadonlyMap<number, BlobRow>, known: Map<number, Blob>): boolean {
-		let row = rows.get(id);
-		for (let steps = 0; row !== undefined && steps < rows.size; steps++) {
-			if (row.source !== undefined && !rows.has(row.source) && this.#recent.get(row.source) === undefined) return false;
-			if (row.base === undefined || known.has(row.base)) return true;
-			const recent = rows.has(row.base) ? undefined : this.#recent.get(row.base);
-			if (recent !== undefined) {
-				known.set(row.base, recent);
-				return true;
-			}
-			row = rows.get(row.base);
-		}
-		return false;
+	/** Adds the values that these rows, and what is at hand, are enough for. Answers the other ids. */
+	#buildAll(ids: readonly number[], along: readonly BlobRow[], found: Map<number, Blob>): number[] {
+		const rows = new Map(along.map((row) => [row.id, row]));
+		return ids.filter((id) => {
+			const recent = this.#recent.get(id);
+			const blob = recent ?? this.#build(id, rows, found);
+			if (blob !== undefined) found.set(id, blob);
+			if (blob !== undefined && blob !== recent) this.remember(id, blob);
+			return blob === undefined;
+		});
 	}
 
 	/** Goes down the chain to a whole blob, or to one whose bytes are known, and up again. */
 	#build(id: number, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>): Blob | undefined {
-		const patches: BlobRow[] = [];
-		let row = rows.get(id);
-		while (row?.base !== undefined && !known.has(row.base) && patches.length < rows.size) {
-			patches.push(row);
-			row = rows.get(row.base);
+		const layers: Layer[] = [];
+		let cost = 0;
+		let at = id;
+		let start = this.#startAt(at, rows, known);
+		for (; start === undefined; start = this.#startAt(at, rows, known)) {
+			const row = rows.get(at);
+			if (row?.base === undefined || layers.length > rows.size) return undefined;
+			// A source is older than what is made from it, so that this ends whatever the rows say.
+			const isOlder = row.source !== undefined && row.source < row.id;
+			const source = isOlder ? this.#build(row.source as number, rows, known)?.bytes : undefined;
+			if (row.source !== undefined && source === undefined) return undefined;
+			layers.push({ patch: row.data, source });
+			cost += patchCost(row.data, source);
+			at = row.base;
 		}
-		if (row === undefined) {
-			if (patches.length === 0) return undefined;
-			throw new CheckpointError("CORRUPT", `Blob ${id} is a patch on blob ${patches.at(-1)?.base}, which is missing.`);
-		}
-		const base = row.base === undefined ? undefined : known.get(row.base);
-		if (base !== undefined) patches.push(row);
-		const start = base ?? { type: row.type, bytes: row.data, patches: 0, whole: row.data.length };
-		if (patches.length === 0) return start;
-		patches.reverse();
+		if (layers.length === 0) return start;
 		try {
-			const layers = patches.map((patch) => ({
-				patch: patch.data,
-				source: patch.source === undefined ? undefined : this.#sourceOf(patch, rows, known),
-			}));
-			const bytes = applyPatches(start.bytes, layers);
-			const costs = layers.map(({ patch, source }) => patchCost(patch, source));
-			const cost = costs.reduce((sum, cost) => sum + cost, start.patches);
-			return { type: start.type, bytes, patches: cost, whole: start.whole };
-		} catch (error) {
-			if (error instanceof CheckpointError) throw error;
-			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${(error as Error).message}.`, {
-				cause: error,
-			});
+			const bytes = applyPatches(start.bytes, layers.reverse());
+			return { type: start.type, bytes, patches: start.patches + cost, whole: start.whole };
+		} catch (cause) {
+			const reason = (cause as Error).message;
+			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${reason}.`, { cause });
 		}
 	}
 
-	#sourceOf({ id, source = -1 }: BlobRow, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>) {
-		// A source is older than what is made from it, so that this ends whatever the rows say.
-		const found =
-			known.get(source) ?? this.#recent.get(source) ?? (source < id ? this.#build(source, rows, known) : undefined);
-		if (found === undefined)
-			throw new CheckpointError("CORRUPT", `Blob ${id} takes bytes of blob ${source}, which is missing.`);
-		return found.bytes;
+	#startAt(id: number, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>): Blob | undefined {
+		const atHand = known.get(id) ?? this.#recent.get(id);
+		const row = rows.get(id);
+		return atHand === undefined && row && row.base === undefined ? wholeBlob(row.type, row.data) : atHand;
 	}
 
 	/**
@@ -181,12 +159,7 @@ export class Blobs {
 
 	async makeWhole({ type, bytes }: Encoded): Promise<MadeBlob> {
 		const row = { id: await this.nextId(), base: undefined, source: undefined, type, data: bytes };
-		return { row, blob: { type, bytes, patches: 0, whole: bytes.length } };
-	}
-
-	/** Those of these blobs whose values are at hand. */
-	knownOf(ids: Iterable<number>): number[] {
-		return [...ids].filter((id) => this.#recent.get(id) !== undefined);
+		return { row, blob: wholeBlob(type, bytes) };
 	}
 
 	/** A value, if it is at hand. */

@@ -88,10 +88,10 @@ async function findCopy(
 }
 
 /** The checkpoints of a namespace that have no parent either. */
-async function readRoots(engine: Engine, { threadId, ns }: CheckpointKey) {
-	const siblings: FoundCheckpoint[] = [];
-	for await (const row of engine.scanAll({ threadId, ns })) if (row.parentId === undefined) siblings.push(row);
-	return { path: [], siblings };
+async function readRoots({ storage }: Engine, { threadId, ns }: CheckpointKey) {
+	const { checkpoints } = await storage.readOutline(threadId);
+	const roots = checkpoints.filter((row) => row.ns === ns && row.parentId === undefined);
+	return { path: [], siblings: (await storage.read(roots, "rows")).checkpoints };
 }
 
 /** A row as the attribution of writes sees it. */

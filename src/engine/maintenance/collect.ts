@@ -1,7 +1,7 @@
-import type { ListedBlob } from "../../storage/storage.ts";
+import type { DeltaBaseRow, ListedBlob } from "../../storage/storage.ts";
 import { unpackHistory } from "../delta-channels/raw-history.ts";
 import type { Engine } from "../engine.ts";
-import { unpackRow } from "../rows.ts";
+import type { Cell } from "../head.ts";
 
 /** Blobs that are removed in one go: writers wait for no more than that. */
 const BATCH_BLOBS = 500;
@@ -20,52 +20,26 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
 /**
  * The blobs of a family that none of its threads can reach, and none ever will.
  *
- * Safe beside writers in any process. Blobs are listed before they are marked, so one that is added meanwhile is not
- * touched. And no put can begin to refer to a blob that is no longer marked: it takes over only what some row of its
- * thread refers to, and is refused if rows of the thread were deleted since it looked. But a reference may move on while
- * threads are marked, into a newer row or a copy, and the row that had it be deleted: so threads are marked until none
- * has come or lost a row since.
+ * Safe beside writers in any process: what no row names at one moment, none will name later. A put takes over only blobs
+ * that some row of its thread names, and is refused if rows of the thread were deleted since it looked; so is a copy.
  */
-export async function unreachedBlobs(engine: Engine, family: number): Promise<ListedBlob[]> {
-	const first = await engine.storage.readFamily(family);
-	const stored = first.blobs;
-	let { threads } = first;
-	if (stored.length === 0) return [];
-	const reached = new Set<number>();
-	/** Threads by their stamp before they were marked. */
-	const marked = new Map<string, number>();
-	for (let isDone = false; !isDone; ) {
-		isDone = true;
-		for (const { threadId, stamp } of threads) {
-			if (marked.get(threadId) === stamp) continue;
-			isDone = false;
-			await markThread(engine, threadId, (id) => reached.add(id));
-			marked.set(threadId, stamp);
-		}
-		if (!isDone) ({ threads } = await engine.storage.readFamily(family));
-	}
-	const rows = new Map(stored.map((row) => [row.id, row]));
+export async function unreachedBlobs({ storage }: Engine, family: number): Promise<ListedBlob[]> {
+	const { blobs, named, deltaBases } = await storage.readFamily(family);
+	const reached = new Set(named);
+	for (const base of deltaBases) for (const cell of cellsOf(base)) if (typeof cell === "number") reached.add(cell);
+	const rows = new Map(blobs.map((row) => [row.id, row]));
 	// A set goes on to what is added to it on the way.
 	for (const id of reached) {
 		const { base, source } = rows.get(id) ?? {};
 		if (base !== undefined) reached.add(base);
 		if (source !== undefined) reached.add(source);
 	}
-	return stored.filter(({ id }) => !reached.has(id));
+	return blobs.filter(({ id }) => !reached.has(id));
 }
 
-/** Calls `mark` for every blob that a row of the thread names, with the channel it is for. Bases are not followed. */
-export async function markThread(
-	engine: Engine,
-	threadId: string,
-	mark: (id: number, channel: string) => void,
-): Promise<void> {
-	for await (const row of engine.scanAll({ threadId }))
-		for (const [channel, cell] of unpackRow(row).manifest) if (typeof cell === "number") mark(cell, channel);
-	const { writes, deltaBases } = await engine.storage.readThread(threadId);
-	for (const { blob, channel } of writes) if (blob !== undefined) mark(blob, channel);
-	for (const { data, channel } of deltaBases) {
-		const { seed, writes } = unpackHistory(data);
-		for (const cell of [seed, ...writes.map((write) => write.cell)]) if (typeof cell === "number") mark(cell, channel);
-	}
+/** All values that a delta base names or holds. */
+export function cellsOf({ data }: DeltaBaseRow): Cell[] {
+	const { seed, writes } = unpackHistory(data);
+	const cells = writes.map((write) => write.cell);
+	return seed === undefined ? cells : [seed, ...cells];
 }

@@ -1,6 +1,6 @@
 import { allThreads } from "../../storage/all-threads.ts";
 import { compareIds } from "../../storage/compare-ids.ts";
-import type { ThreadReading, ThreadRow, WriteRow } from "../../storage/storage.ts";
+import type { ListedCheckpoint, ThreadRow, WriteRow } from "../../storage/storage.ts";
 import { NULL_TASK } from "../delta-channels/attribution.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
@@ -69,7 +69,9 @@ export async function* allFamilies({ storage }: Engine): AsyncGenerator<number> 
 
 async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: ThreadRow) {
 	const { storage, blobs, links } = engine;
-	const orphans = findOrphans(await storage.readThread(threadId), updatedAt);
+	// A checkpoint that comes in between keeps its writes.
+	const { checkpoints } = await storage.readOutline(threadId);
+	const orphans = findOrphans(checkpoints, (await storage.readThread(threadId)).writes, updatedAt);
 	if (orphans.length === 0) return undefined;
 	const nothing = { checkpoints: [], writes: [], relinked: [], deltaBases: [] };
 	const newStamp = await blobs.nextId();
@@ -80,7 +82,11 @@ async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: Thr
 }
 
 /** Old writes whose checkpoint has no row, and that are not the first input of a history either. */
-function findOrphans({ checkpoints, writes }: ThreadReading, updatedAt: number): WriteRow[] {
+function findOrphans(
+	checkpoints: readonly ListedCheckpoint[],
+	writes: readonly WriteRow[],
+	updatedAt: number,
+): WriteRow[] {
 	const known = new Set(checkpoints.map(cacheKey));
 	const roots = checkpoints.filter(
 		({ parentId, ...key }) => parentId === undefined || !known.has(cacheKey({ ...key, id: parentId })),

@@ -1,10 +1,11 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Copied, CopyThreadOptions } from "../../saver/types.ts";
-import type { CopyBatch, FoundCheckpoint } from "../../storage/storage.ts";
+import { rowPages } from "../../storage/all-threads.ts";
+import type { CopyBatch, FoundCheckpoint, ListedCheckpoint } from "../../storage/storage.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import { unpackRow } from "../rows.ts";
 import { newestOfEach } from "./remove.ts";
 import { planRetention } from "./retention.ts";
+import type { Copied, CopyThreadOptions } from "./types.ts";
 
 /** Copies a thread, or a part of it, to another one that shares its blobs. */
 export async function copyThread(
@@ -41,11 +42,12 @@ async function choose(
 	{ upTo, latestOnly }: CopyThreadOptions,
 ): Promise<Pick<CopyBatch, "keys" | "checkpoints" | "writes" | "deltaBases">> {
 	if (upTo === undefined && !latestOnly) return { keys: undefined, checkpoints: [], writes: [], deltaBases: [] };
-	const rows: FoundCheckpoint[] = [];
-	for await (const row of engine.scanAll({ threadId })) rows.push(row);
-	const kept = upTo === undefined ? newestOfEach(rows, 1) : await ancestorsOf(engine, threadId, rows, upTo);
-	const { writes } = await engine.storage.readThread(threadId);
-	const plan = await planRetention(engine, { checkpoints: rows, writes }, kept, [], true);
+	const outline = await engine.storage.readOutline(threadId);
+	const kept =
+		upTo === undefined
+			? newestOfEach(outline.checkpoints, 1)
+			: await ancestorsOf(engine, threadId, outline.checkpoints, upTo);
+	const plan = await planRetention(engine, outline, kept, [], true);
 	return {
 		keys: kept,
 		checkpoints: plan.relinked.map((row) => ({ ...row, threadId: target })),
@@ -58,17 +60,19 @@ async function choose(
 async function ancestorsOf(
 	engine: Engine,
 	threadId: string,
-	rows: readonly FoundCheckpoint[],
+	rows: readonly ListedCheckpoint[],
 	upTo: string,
-): Promise<FoundCheckpoint[]> {
+): Promise<ListedCheckpoint[]> {
 	const byId = new Map(rows.filter((row) => row.ns === "").map((row) => [row.id, row]));
 	if (!byId.has(upTo))
 		throw new CheckpointError("NOT_FOUND", `Thread ${quote(threadId)} has no checkpoint ${quote(upTo)} to copy up to.`);
 	const roots = new Set<string>();
 	for (let id: string | undefined = upTo; id !== undefined && !roots.has(id); id = byId.get(id)?.parentId)
 		roots.add(id);
-	const kept: FoundCheckpoint[] = [];
-	for (const row of rows) if (roots.has(row.ns === "" ? row.id : await rootOf(engine, row))) kept.push(row);
+	const kept: ListedCheckpoint[] = rows.filter((row) => row.ns === "" && roots.has(row.id));
+	const others = rows.filter((row) => row.ns !== "");
+	for await (const page of rowPages(engine.storage, others))
+		for (const row of page) if (roots.has(await rootOf(engine, row))) kept.push(row);
 	return kept;
 }
 

@@ -1,12 +1,12 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Removed } from "../../saver/types.ts";
-import type { ListedCheckpoint, RowCount, WriteKey } from "../../storage/storage.ts";
+import type { ListedCheckpoint, WriteKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import { MOST_ATTEMPTS } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { collectFamily } from "./collect.ts";
 import { planRetention } from "./retention.ts";
+import type { Removed } from "./types.ts";
 
 /** Checkpoints that are removed in one go: writers wait for no more than that. */
 const BATCH_CHECKPOINTS = 1000;
@@ -14,10 +14,10 @@ const BATCH_CHECKPOINTS = 1000;
 /** Removes a thread, and the blobs that no other one needs. */
 export async function deleteThread(engine: Engine, threadId: string): Promise<Removed> {
 	const thread = await engine.storage.getThread(threadId);
-	if (thread === undefined) return nothing();
+	if (thread === undefined) return sum();
 	const rows = await engine.storage.removeThread(threadId);
 	engine.links.forget(threadId);
-	return collect(engine, thread.family, rows);
+	return sum(rows, await collectFamily(engine, thread.family));
 }
 
 /** Keeps the newest `keep` checkpoints of each namespace. */
@@ -27,14 +27,14 @@ export async function prune(
 	keep: number,
 	pause: Pause,
 ): Promise<Removed> {
-	const removed = nothing();
+	let removed = sum();
 	for (const threadId of new Set(threadIds)) {
 		await pause();
 		const one =
 			keep === 0
 				? await deleteThread(engine, threadId)
 				: await retain(engine, threadId, (rows) => newestOfEach(rows, keep), [], pause);
-		add(removed, one);
+		removed = sum(removed, one);
 	}
 	return removed;
 }
@@ -46,7 +46,7 @@ export async function deleteForRuns(
 	within: readonly string[] | undefined,
 	pause: Pause,
 ): Promise<Removed> {
-	const removed = nothing();
+	let removed = sum();
 	if (runIds.length === 0) return removed;
 	const found = await engine.storage.findRuns(runIds);
 	const threads = new Set([...found.checkpoints, ...found.writes].map(({ threadId }) => threadId));
@@ -55,7 +55,8 @@ export async function deleteForRuns(
 		const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 		const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
 		const survives = (row: ListedCheckpoint) => !gone.has(cacheKey(row));
-		add(removed, await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause));
+		const one = await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause);
+		removed = sum(removed, one);
 	}
 	return removed;
 }
@@ -79,60 +80,43 @@ async function retain(
 	pause: Pause,
 ): Promise<Removed> {
 	const { storage, blobs, links } = engine;
-	const removed = nothing();
+	let removed = sum();
 	// The plan is made anew when the thread changes under it.
 	for (let attempt = 1, left = writes; attempt <= MOST_ATTEMPTS; ) {
 		await pause();
 		const thread = await storage.getThread(threadId);
 		if (thread === undefined) return removed;
-		const reading = await storage.readThread(threadId);
-		const rows = reading.checkpoints;
-		const chosen = choose(rows);
-		// Even then values that were replaced since the last time may be given back.
-		if (chosen.length === rows.length && left.length === 0) return collect(engine, thread.family, removed);
-		if (chosen.length === 0 && rows.length > 0) return sum(removed, await deleteThread(engine, threadId));
-		const kept = withoutOldest(rows, chosen);
-		const { removed: checkpoints, relinked, deltaBases } = await planRetention(engine, reading, kept, left);
-		const batch = { checkpoints, writes: left, orphans: [], relinked, deltaBases };
-		const newStamp = await blobs.nextId();
-		const gone = await storage.remove({ threadId, stamp: thread.stamp, newStamp, ...batch });
-		links.forget(threadId);
-		attempt = gone === undefined ? attempt + 1 : 1;
-		if (gone === undefined) continue;
-		add(removed, gone);
-		left = [];
-		if (kept.length === chosen.length) return collect(engine, thread.family, removed);
+		const outline = await storage.readOutline(threadId);
+		const rows = outline.checkpoints;
+		const stays = new Set(choose(rows));
+		if (stays.size === 0 && rows.length > 0) return sum(removed, await deleteThread(engine, threadId));
+		const going = rows.filter((row) => !stays.has(row));
+		const checkpoints = going.slice(-BATCH_CHECKPOINTS);
+		if (checkpoints.length + left.length > 0) {
+			for (const row of going.slice(0, -BATCH_CHECKPOINTS)) stays.add(row);
+			const kept = rows.filter((row) => stays.has(row));
+			const batch = { checkpoints, writes: left, orphans: [], ...(await planRetention(engine, outline, kept, left)) };
+			const newStamp = await blobs.nextId();
+			const gone = await storage.remove({ threadId, stamp: thread.stamp, newStamp, ...batch });
+			links.forget(threadId);
+			attempt = gone === undefined ? attempt + 1 : 1;
+			if (gone === undefined) continue;
+			removed = sum(removed, gone);
+			left = [];
+		}
+		// Even if there was nothing to remove, values that were replaced since the last time may be given back.
+		if (checkpoints.length === going.length) return sum(removed, await collectFamily(engine, thread.family));
 	}
 	throw new CheckpointError("BUSY", `Checkpoints of thread ${quote(threadId)} are being deleted elsewhere; try again.`);
 }
 
-async function collect(engine: Engine, family: number, rows: RowCount): Promise<Removed> {
-	const { checkpoints, writes, bytes } = rows;
-	return sum({ checkpoints, writes, bytes, blobs: 0 }, await collectFamily(engine, family));
-}
-
-/** All rows but the oldest of those that were not chosen: as many as can go at once. */
-function withoutOldest(rows: readonly ListedCheckpoint[], chosen: readonly ListedCheckpoint[]): ListedCheckpoint[] {
-	if (rows.length - chosen.length <= BATCH_CHECKPOINTS) return [...chosen];
-	const stays = new Set(chosen);
-	const going = rows.filter((row) => !stays.has(row)).slice(-BATCH_CHECKPOINTS);
-	const goes = new Set(going);
-	return rows.filter((row) => !goes.has(row));
-}
-
-function nothing(): Removed {
-	return { checkpoints: 0, writes: 0, blobs: 0, bytes: 0 };
-}
-
-function add(total: Removed, part: Partial<Removed>): void {
-	total.checkpoints += part.checkpoints ?? 0;
-	total.writes += part.writes ?? 0;
-	total.blobs += part.blobs ?? 0;
-	total.bytes += part.bytes ?? 0;
-}
-
-function sum(one: Removed, other: Partial<Removed>): Removed {
-	const both = { ...one };
-	add(both, other);
-	return both;
+function sum(...parts: readonly Partial<Removed>[]): Removed {
+	const total = { checkpoints: 0, writes: 0, blobs: 0, bytes: 0 };
+	for (const { checkpoints = 0, writes = 0, blobs = 0, bytes = 0 } of parts) {
+		total.checkpoints += checkpoints;
+		total.writes += writes;
+		total.blobs += blobs;
+		total.bytes += bytes;
+	}
+	return total;
 }

@@ -1,13 +1,13 @@
-import { CheckpointError } from "../../errors.ts";
-import type { Damage, RepairReport } from "../../saver/types.ts";
+import { CheckpointError, isCorrupt } from "../../errors.ts";
 import { allThreads } from "../../storage/all-threads.ts";
-import type { RemoveBatch, ThreadRow } from "../../storage/storage.ts";
+import type { RemoveBatch, ThreadRow, WriteKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { planRetention } from "./retention.ts";
 import { type Survey, surveyThread } from "./survey.ts";
-import { describe, type Progress } from "./verify.ts";
+import type { Damage, RepairReport } from "./types.ts";
+import type { Progress } from "./verify.ts";
 
 /** A thread is looked at again after something was removed from it: that may show what was hidden, or break a history. */
 const MOST_ROUNDS = 100;
@@ -23,7 +23,7 @@ export async function repair(
 	pause: Pause,
 ): Promise<RepairReport> {
 	engine.clearCaches();
-	const report: RepairReport = { damage: await engine.storage.repair(), removed: [] };
+	const report: RepairReport = { damage: await engine.storage.check(true), removed: [] };
 	engine.clearCaches();
 	let isReadable = false;
 	const checkReadable = async () => {
@@ -63,10 +63,10 @@ async function repairThread(
 ): Promise<number> {
 	for (let round = 1; ; round++) {
 		const survey = await surveyThread(engine, threadId, pause);
-		report.damage.push(...survey.faults.map(describe).filter((one) => !includes(report.damage, one)));
-		if (survey.faults.every(({ isUndecodable }) => isUndecodable)) return survey.rows.length;
-		const isNothing = survey.broken.size + survey.brokenWrites.length === 0;
-		if (survey.isUnknown || survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
+		report.damage.push(...survey.faults.filter((one) => !includes(report.damage, one)));
+		if (!survey.isDamaged) return survey.rows.length;
+		const isNothing = survey.broken.size + survey.brokenWrites.size === 0;
+		if (survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
 			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {
 				place: { threadId },
 			});
@@ -88,41 +88,33 @@ async function removeBroken(
 ): Promise<RepairReport["removed"]> {
 	const { storage, blobs, links } = engine;
 	const newStamp = await blobs.nextId();
-	const batch: RemoveBatch = {
-		threadId,
-		stamp,
-		newStamp,
-		writes: survey.brokenWrites,
-		orphans: [],
-		...(await plan(engine, threadId, survey)),
-	};
+	const writes = [...survey.brokenWrites.values()];
+	const batch = { threadId, stamp, newStamp, writes, orphans: [], ...(await plan(engine, survey, writes)) };
 	const removed = await storage.remove(batch);
 	links.forget(threadId);
 	engine.clearCaches();
 	if (removed === undefined) return [];
 	return [
 		...batch.checkpoints.map(({ ns, id }) => ({ threadId, ns, checkpointId: id })),
-		...batch.writes.map(({ ns, id, taskId }) => ({ threadId, ns, checkpointId: id, taskId })),
+		...writes.map(({ ns, id, taskId }) => ({ threadId, ns, checkpointId: id, taskId })),
 	];
 }
 
 /** What can go now so that the rest reads as before. */
 async function plan(
 	engine: Engine,
-	threadId: string,
-	survey: Survey,
+	{ rows, written, broken }: Survey,
+	writes: readonly WriteKey[],
 ): Promise<Pick<RemoveBatch, "checkpoints" | "relinked" | "deltaBases">> {
-	const { rows, broken, valueless, brokenWrites } = survey;
 	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
+	const checkpoints = [...broken.values()];
 	try {
-		const { writes } = await engine.storage.readThread(threadId);
-		const { relinked, deltaBases } = await planRetention(engine, { checkpoints: rows, writes }, kept, brokenWrites);
-		return { checkpoints: [...broken.values()], relinked, deltaBases };
+		return { checkpoints, ...(await planRetention(engine, { checkpoints: rows, written }, kept, writes)) };
 	} catch (error) {
-		if (!(error instanceof CheckpointError) || error.code !== "CORRUPT") throw error;
+		if (!isCorrupt(error)) throw error;
 		// What could not be read goes first; what others are told by, once it does not disturb any more.
-		const unreadable = [...broken].filter(([key]) => !valueless.has(key)).map(([, key]) => key);
-		const isAll = unreadable.length + brokenWrites.length === 0;
-		return { checkpoints: isAll ? [...broken.values()] : unreadable, relinked: [], deltaBases: [] };
+		const unreadable = checkpoints.filter((one) => !one.isReadable);
+		const isAll = unreadable.length + writes.length === 0;
+		return { checkpoints: isAll ? checkpoints : unreadable, relinked: [], deltaBases: [] };
 	}
 }

@@ -1,24 +1,23 @@
 import { TASKS } from "@langchain/langgraph-checkpoint";
+import { rowPages } from "../../storage/all-threads.ts";
 import type {
+	CheckpointKey,
 	CheckpointRow,
 	DeltaBaseRow,
 	FoundCheckpoint,
 	ListedCheckpoint,
-	ThreadReading,
+	ThreadOutline,
 	WriteKey,
 } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
-import { packHistory } from "../delta-channels/raw-history.ts";
+import { packHistory, type RawHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
-import type { Engine } from "../engine.ts";
-import type { Head } from "../head.ts";
+import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
-import { unpackRow } from "../rows.ts";
-import { Rows, writtenChannels } from "./outline.ts";
+import { cacheKey } from "../rows.ts";
 
 /** What a thread needs so that some of its rows read the same without the others. */
 export interface RetentionPlan {
-	readonly removed: ListedCheckpoint[];
 	/** Rows that stay, with the parent that they have then. */
 	readonly relinked: CheckpointRow[];
 	readonly deltaBases: DeltaBaseRow[];
@@ -36,114 +35,98 @@ export interface RetentionPlan {
  */
 export async function planRetention(
 	engine: Engine,
-	{ checkpoints: rows, writes }: Omit<ThreadReading, "deltaBases">,
+	{ checkpoints: rows, written }: ThreadOutline,
 	kept: readonly ListedCheckpoint[],
 	removedWrites: readonly WriteKey[],
 	isPartialCopy = false,
 ): Promise<RetentionPlan> {
-	const keptRows = new Set(kept);
-	const namespaces = new Map<string, Relations>();
-	for (const row of kept) {
-		const relations = namespaces.get(row.ns) ?? new Relations(keptRows);
-		namespaces.set(row.ns, relations);
-		relations.keep(row);
-	}
-	for (const row of rows) namespaces.get(row.ns)?.add(row);
-	for (const { ns, id } of removedWrites) namespaces.get(ns)?.rewrite(id);
-
-	const relinked: CheckpointRow[] = [];
-	const deltaBases: DeltaBaseRow[] = [];
-	const written = writtenChannels(writes);
-	const stored = new Rows(engine);
-	await stored.prepare(kept);
-	for (const listed of kept) {
-		const relations = namespaces.get(listed.ns) as Relations;
-		const row = await stored.get(listed);
-		// Whoever has removed it has changed the stamp too.
-		if (row === undefined) continue;
-		const head = unpackRow(row);
-		if (!relations.isDisturbed(row, head.origin?.copyOf, isPartialCopy)) continue;
-		if (relations.losesParent(row)) relinked.push({ ...row, parentId: relations.nearestKept(row) });
-		const channels = await deltaChannels(engine, row, relations, stored, written.get(row.ns) ?? []);
-		deltaBases.push(...(await recordHistory(engine, row, head, channels)));
-	}
-	return { removed: rows.filter((row) => !keptRows.has(row)), relinked, deltaBases };
+	const relations = new Relations(rows, kept, removedWrites);
+	const channels = new Map<string, Set<string>>();
+	for (const { ns, channel } of written) channels.set(ns, (channels.get(ns) ?? new Set()).add(channel));
+	const plan: RetentionPlan = { relinked: [], deltaBases: [] };
+	for await (const page of rowPages(engine.storage, kept))
+		for (const row of page) {
+			const view = viewOf(row);
+			if (!relations.isDisturbed(row, view.head.origin?.copyOf, isPartialCopy)) continue;
+			if (relations.losesParent(row)) plan.relinked.push({ ...row, parentId: relations.nearestKept(row) });
+			plan.deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
+		}
+	return plan;
 }
 
-/** Who comes from whom among the checkpoints of a namespace, some of which are going. */
+/** Who comes from whom among the checkpoints of a thread, some of which are going. */
 class Relations {
-	readonly #kept: ReadonlySet<ListedCheckpoint>;
-	readonly #rows = new Map<string, ListedCheckpoint>();
-	/** The parents of those that stay, and whether another child of theirs is going. */
-	readonly #parents = new Map<string, boolean>();
-	/** The checkpoints that lose writes. */
-	readonly #rewritten = new Set<string>();
+	/** By namespace and id. */
+	readonly #rows = new Map<string, Map<string, ListedCheckpoint>>();
+	readonly #kept: ReadonlySet<ListedCheckpoint | undefined>;
+	/** Checkpoints that lose a child. */
+	readonly #bereft = new Set<ListedCheckpoint | undefined>();
+	/** Keys of checkpoints that lose writes. */
+	readonly #rewritten: ReadonlySet<string>;
 
-	constructor(kept: ReadonlySet<ListedCheckpoint>) {
-		this.#kept = kept;
-	}
-
-	/** To be called for all that stay, first. */
-	keep({ parentId }: ListedCheckpoint): void {
-		if (parentId !== undefined) this.#parents.set(parentId, false);
-	}
-
-	add(row: ListedCheckpoint): void {
-		const { id, parentId } = row;
-		this.#rows.set(id, row);
-		if (parentId !== undefined && this.#parents.get(parentId) === false && !this.#kept.has(row))
-			this.#parents.set(parentId, true);
-	}
-
-	rewrite(id: string): void {
-		this.#rewritten.add(id);
-	}
-
-	parentOf({ parentId }: ListedCheckpoint): ListedCheckpoint | undefined {
-		return parentId === undefined ? undefined : this.#rows.get(parentId);
+	constructor(
+		rows: readonly ListedCheckpoint[],
+		kept: readonly ListedCheckpoint[],
+		removedWrites: readonly WriteKey[],
+	) {
+		for (const row of rows) {
+			const namespace = this.#rows.get(row.ns) ?? new Map<string, ListedCheckpoint>();
+			this.#rows.set(row.ns, namespace.set(row.id, row));
+		}
+		this.#kept = new Set(kept.map(({ ns, id }) => this.#rows.get(ns)?.get(id)));
+		for (const row of rows) if (!this.#kept.has(row)) this.#bereft.add(this.#parentOf(row));
+		this.#rewritten = new Set(removedWrites.map(cacheKey));
 	}
 
 	/** Whether something that tells a kept row's history is going. */
 	isDisturbed(row: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
-		if (this.#isChanged(copyOf)) return true;
-		const parent = this.parentOf(row);
+		if (this.#isChanged(row, copyOf)) return true;
+		const parent = this.#parentOf(row);
 		if (parent === undefined) return isPartialCopy;
 		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-		return this.#isChanged(parent.id) || this.#isChanged(parent.parentId) || this.#parents.get(parent.id) === true;
-	}
-
-	#isChanged(id: string | undefined): boolean {
-		const row = id === undefined ? undefined : this.#rows.get(id);
-		return (row !== undefined && !this.#kept.has(row)) || (id !== undefined && this.#rewritten.has(id));
+		return this.#isChanged(row, parent.id) || this.#isChanged(row, parent.parentId) || this.#bereft.has(parent);
 	}
 
 	losesParent(row: ListedCheckpoint): boolean {
-		const parent = this.parentOf(row);
+		const parent = this.#parentOf(row);
 		return parent !== undefined && !this.#kept.has(parent);
 	}
 
 	/** The id of the nearest ancestor that does not go. */
 	nearestKept(row: ListedCheckpoint): string | undefined {
-		let at = row;
-		// Whoever has more ancestors than there are rows is one of them.
-		for (let left = this.#rows.size; left > 0; left--) {
-			const parent = this.parentOf(at);
+		const seen = new Set<ListedCheckpoint>();
+		for (let at = row; !seen.has(at); ) {
+			const parent = this.#parentOf(at);
 			if (parent === undefined || this.#kept.has(parent)) return at.parentId;
+			seen.add(at);
 			at = parent;
 		}
 		return undefined;
+	}
+
+	/** Whether a checkpoint in the namespace of a row is going, or loses writes. */
+	#isChanged({ threadId, ns }: CheckpointKey, id: string | undefined): boolean {
+		if (id === undefined) return false;
+		const row = this.#rows.get(ns)?.get(id);
+		return (row !== undefined && !this.#kept.has(row)) || this.#rewritten.has(cacheKey({ threadId, ns, id }));
+	}
+
+	#parentOf({ ns, parentId }: ListedCheckpoint): ListedCheckpoint | undefined {
+		return parentId === undefined ? undefined : this.#rows.get(ns)?.get(parentId);
 	}
 }
 
 async function recordHistory(
 	engine: Engine,
 	row: FoundCheckpoint,
-	head: Head,
-	channels: readonly string[],
+	view: View,
+	written: Iterable<string>,
 ): Promise<DeltaBaseRow[]> {
 	const { threadId, ns, id } = row;
-	const histories = await walk(engine, row, channels, { withoutOwn: true });
-	if (head.v < 4) {
+	const channels = await deltaChannels(engine, row, view, written);
+	const histories =
+		channels.length > 0 ? await walk(engine, row, channels, { withoutOwn: true }) : new Map<string, RawHistory>();
+	if (view.head.v < 4) {
 		const sends = (await readOldSends(engine, row)) ?? [];
 		histories.set(TASKS, { seed: undefined, writes: sends.map((cell) => ({ taskId: "", cell })) });
 	}
@@ -156,31 +139,24 @@ async function recordHistory(
  */
 async function deltaChannels(
 	engine: Engine,
-	row: FoundCheckpoint,
-	relations: Relations,
-	stored: Rows,
+	{ threadId, ns }: CheckpointKey,
+	view: View,
 	written: Iterable<string>,
 ): Promise<string[]> {
 	const names = new Set(written);
-	const own = unpackRow(row).manifest;
 	const seen = new Set<string>();
-	for (let at: FoundCheckpoint | undefined = row; at !== undefined && !seen.has(at.id); ) {
-		seen.add(at.id);
-		const head: Head = unpackRow(at);
+	for (let at: View | undefined = view; at !== undefined && !seen.has(at.id); ) {
+		const { id, parentId, head }: View = at;
+		seen.add(id);
 		for (const channel of Object.keys(head.versions)) names.add(channel);
 		// None of its ancestors has a channel that is rebuilt from writes.
 		if (head.origin === undefined) break;
-		const counters = await countersOf(engine, at, head);
+		const metadata = await engine.decodeMetadata({ threadId, ns, id }, head);
+		const counters = Object.keys(metadata?.counters_since_delta_snapshot ?? {});
 		for (const channel of counters) names.add(channel);
 		// Updates carry no counters; the nearest ancestor that does has them all.
 		if (counters.length > 0) break;
-		const parent = relations.parentOf(at);
-		at = parent && (await stored.get(parent));
+		at = parentId === undefined ? undefined : await engine.loadView({ threadId, ns, id: parentId });
 	}
-	return [...names].filter((name) => !own.has(name) && !isInternal(name));
-}
-
-async function countersOf(engine: Engine, row: ListedCheckpoint, head: Head): Promise<string[]> {
-	const metadata = await engine.decodeMetadata(row, head);
-	return Object.keys(metadata?.counters_since_delta_snapshot ?? {});
+	return [...names].filter((name) => !view.head.manifest.has(name) && !isInternal(name));
 }

@@ -1,9 +1,11 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import type { Stats, ThreadInfo, ThreadPage } from "../../saver/types.ts";
-import { allThreads } from "../../storage/all-threads.ts";
+import { allThreads, rowPages } from "../../storage/all-threads.ts";
 import type { ThreadRow } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
-import { markThread } from "./collect.ts";
+import type { Cell } from "../head.ts";
+import { unpackRow } from "../rows.ts";
+import { cellsOf } from "./collect.ts";
+import type { Stats, ThreadInfo, ThreadPage } from "./types.ts";
 
 /** More than any page of threads has. A database takes no larger numbers than this, or takes them for fractions. */
 const MOST_THREADS = 2 ** 31 - 2;
@@ -32,12 +34,15 @@ export async function readStats(engine: Engine): Promise<Stats> {
 	const { bytes, ...counts } = await storage.totals();
 	const blobs = { whole: 0, patched: 0 };
 	const channels = new Map<string, { channel: string; blobs: number; bytes: number }>();
-	const families = new Set<number>();
-	for await (const { family } of allThreads(storage)) families.add(family);
-	for (const family of families) {
-		const { threads, blobs: rows } = await storage.readFamily(family);
+	const families = new Map<number, string[]>();
+	for await (const { family, threadId } of allThreads(storage))
+		families.set(family, [...(families.get(family) ?? []), threadId]);
+	for (const [family, threads] of families) {
+		const { blobs: rows } = await storage.readFamily(family);
 		const owners = new Map<number, string>();
-		for (const { threadId } of threads) await markThread(engine, threadId, (id, channel) => owners.set(id, channel));
+		for (const threadId of threads)
+			for await (const [channel, cell] of namedValues(engine, threadId))
+				if (typeof cell === "number") owners.set(cell, channel);
 		const byId = new Map(rows.map((row) => [row.id, row]));
 		// A map goes on to what is added to it on the way.
 		for (const [id, channel] of owners)
@@ -51,6 +56,16 @@ export async function readStats(engine: Engine): Promise<Stats> {
 		}
 	}
 	return { ...counts, blobs, bytes, channels: [...channels.values()].sort((a, b) => b.bytes - a.bytes) };
+}
+
+/** What the rows of a thread name or hold, and for which channel. */
+async function* namedValues(engine: Engine, threadId: string): AsyncGenerator<[channel: string, Cell | undefined]> {
+	const { checkpoints } = await engine.storage.readOutline(threadId);
+	for await (const page of rowPages(engine.storage, checkpoints))
+		for (const row of page) yield* unpackRow(row).manifest;
+	const { writes, deltaBases } = await engine.storage.readThread(threadId);
+	for (const { channel, blob } of writes) yield [channel, blob];
+	for (const base of deltaBases) for (const cell of cellsOf(base)) yield [base.channel, cell];
 }
 
 function describeThread({ threadId, createdAt, updatedAt, checkpoints, newest }: ThreadRow): ThreadInfo {

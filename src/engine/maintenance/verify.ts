@@ -1,11 +1,11 @@
-import { CheckpointError } from "../../errors.ts";
-import type { Damage, VerifyReport } from "../../saver/types.ts";
+import { isCorrupt } from "../../errors.ts";
 import { allThreads } from "../../storage/all-threads.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { unreachedBlobs } from "./collect.ts";
 import { allFamilies } from "./compact.ts";
-import { type Fault, surveyThread } from "./survey.ts";
+import { surveyThread } from "./survey.ts";
+import type { Damage, VerifyReport } from "./types.ts";
 
 /** How far a verification or a repair is. */
 export interface Progress {
@@ -33,7 +33,7 @@ export async function verify(
 	try {
 		for await (const { threadId } of allThreads(engine.storage)) {
 			const { rows, faults, writes } = await surveyThread(engine, threadId, pause);
-			damage.push(...faults.map(describe));
+			damage.push(...faults);
 			done.threads++;
 			done.checkpoints += rows.length;
 			done.writes += writes;
@@ -47,16 +47,8 @@ export async function verify(
 	return { ...done, unreachable, damage };
 }
 
-function isCorrupt(error: unknown): error is CheckpointError {
-	return error instanceof CheckpointError && error.code === "CORRUPT";
-}
-
 async function countUnreachable(engine: Engine): Promise<number> {
 	let unreachable = 0;
 	for await (const family of allFamilies(engine)) unreachable += (await unreachedBlobs(engine, family)).length;
 	return unreachable;
-}
-
-export function describe({ threadId, ns, checkpointId, channel, taskId, problem }: Fault): Damage {
-	return { threadId, ns, checkpointId, channel, taskId, problem };
 }

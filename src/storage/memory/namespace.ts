@@ -10,11 +10,11 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 
-/** Lists by checkpoint id. They are replaced, not changed: most have one element, and `push` would reserve 16 more. */
+/** Lists by checkpoint id. They are replaced, by `concat`: most have one element, and `push` would reserve 16 more. */
 type Lists<T> = Map<string, readonly T[]>;
 
 /** A checkpoint without labels, as one that was relinked, is found by any. */
-type StoredRow = CheckpointRow & { labels: Labels | undefined };
+export type StoredRow = CheckpointRow & { labels: Labels | undefined };
 
 /** The rows of one namespace of a thread. Writes and delta bases may be there without their checkpoint. */
 export class Namespace {
@@ -23,27 +23,21 @@ export class Namespace {
 	readonly checkpoints = new Map<string, StoredRow>();
 	readonly writes: Lists<WriteRow> = new Map();
 	readonly deltaBases: Lists<DeltaBaseRow> = new Map();
-	/** Ids of checkpoints by that of their parent. */
-	readonly #children: Lists<string> = new Map();
 
 	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
 	put(row: CheckpointRow, labels?: Labels): boolean {
-		const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
-		const replaced = this.checkpoints.get(id);
+		const { threadId, ns, id, parentId, runId, source, step } = row;
+		const blobs = row.blobs.slice();
+		const isThere = this.checkpoints.has(id);
+		if (!isThere) this.ids.splice(this.#placeOf(id), 0, id);
 		const head = holdBytes(row.head);
 		this.checkpoints.set(id, { threadId, ns, id, parentId, runId, source, step, blobs, head, labels });
-		if (replaced === undefined) this.ids.splice(this.#placeOf(id), 0, id);
-		else if (replaced.parentId === parentId) return true;
-		else removeFrom(this.#children, replaced.parentId ?? "", id);
-		if (parentId !== undefined) this.#children.set(parentId, [...(this.#children.get(parentId) ?? []), id]);
-		return replaced !== undefined;
+		return isThere;
 	}
 
 	/** Removes all that is stored under an id. */
 	remove(id: string): void {
-		const row = this.checkpoints.get(id);
-		if (row !== undefined) this.ids.splice(this.#placeOf(id), 1);
-		removeFrom(this.#children, row?.parentId ?? "", id);
+		if (this.checkpoints.has(id)) this.ids.splice(this.#placeOf(id), 1);
 		for (const rows of [this.checkpoints, this.writes, this.deltaBases]) rows.delete(id);
 	}
 
@@ -62,11 +56,11 @@ export class Namespace {
 			}
 			added.push(toWriteRow(write, conflict === "add" ? next : 0));
 		}
-		this.writes.set(id, list.length === 0 ? added : [...list, ...added]);
+		this.writes.set(id, list.concat(added));
 	}
 
 	addWrite(write: WriteRow): void {
-		this.writes.set(write.id, [...(this.writes.get(write.id) ?? []), toWriteRow(write, write.generation)]);
+		this.writes.set(write.id, (this.writes.get(write.id) ?? []).concat(toWriteRow(write, write.generation)));
 	}
 
 	findWrite({ id, taskId, idx, generation }: WriteKey): WriteRow | undefined {
@@ -75,28 +69,25 @@ export class Namespace {
 	}
 
 	removeWrite(key: WriteKey): void {
-		removeFrom(this.writes, key.id, this.findWrite(key));
+		const gone = this.findWrite(key);
+		const left = this.writes.get(key.id)?.filter((one) => one !== gone) ?? [];
+		if (left.length > 0) this.writes.set(key.id, left);
+		else this.writes.delete(key.id);
 	}
 
 	putDeltaBase(base: DeltaBaseRow): void {
 		const others = this.deltaBases.get(base.id)?.filter(({ channel }) => channel !== base.channel) ?? [];
-		this.deltaBases.set(base.id, [...others, { ...base, data: holdBytes(base.data) }]);
+		this.deltaBases.set(base.id, others.concat({ ...base, data: holdBytes(base.data) }));
 	}
 
-	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them, and none smaller than `least`. */
-	scan(
-		{ before, after, source, step, labels, limit }: Scan,
-		stamp: number,
-		found: FoundCheckpoint[],
-		least = "",
-	): void {
+	/** Appends the matching checkpoints to `found`, newest first: at most `limit` of them. */
+	scan({ before, after, source, step, labels, limit }: Scan, stamp: number, found: FoundCheckpoint[]): void {
 		const wanted = labels && Object.entries(labels);
 		let place = before === undefined ? this.ids.length : this.#placeOf(before);
 		// A row with the id of `after` may still come, if it is of a later thread or namespace.
 		if (after !== undefined) place = Math.min(place, this.#placeOf(after.id) + 1);
 		for (let missing = limit; missing > 0 && place > 0; ) {
 			const row = this.checkpoints.get(this.ids[--place] as string) as StoredRow;
-			if (least !== "" && compareIds(row.id, least) < 0) return;
 			if ((source ?? row.source) !== row.source || (step ?? row.step) !== row.step) continue;
 			if (after !== undefined && compareRows(after, row) >= 0) continue;
 			if (row.labels && wanted?.some(([name, value]) => row.labels?.[name] !== value)) continue;
@@ -113,57 +104,46 @@ export class Namespace {
 			path.set(row.id, toFound(row, stamp));
 			row = row.parentId === undefined ? undefined : this.checkpoints.get(row.parentId);
 		}
-		const siblings: FoundCheckpoint[] = [];
-		const writes: WriteRow[] = [];
-		const deltaBases: DeltaBaseRow[] = [];
-		for (const id of path.keys()) {
-			for (const child of this.#children.get(id) ?? [])
-				if (!path.has(child)) siblings.push(toFound(this.checkpoints.get(child) as CheckpointRow, stamp));
-			for (const write of this.writes.get(id) ?? []) writes.push(write);
-			for (const base of this.deltaBases.get(id) ?? []) deltaBases.push(base);
-		}
+		const siblings = [...this.checkpoints.values()]
+			.filter(({ id, parentId }) => parentId !== undefined && path.has(parentId) && !path.has(id))
+			.map((row) => toFound(row, stamp));
+		const writes = [...path.keys()].flatMap((id) => this.writes.get(id) ?? []);
+		const deltaBases = [...path.keys()].flatMap((id) => this.deltaBases.get(id) ?? []);
 		const rows = [...path.values()];
 		const last = row === undefined ? rows.at(-1) : undefined;
-		return { path: rows, siblings, writes, deltaBases, orphans: last && this.#orphansBefore(last.id), epoch: 0 };
-	}
-
-	#orphansBefore(before: string): WriteRow[] {
-		const orphans: WriteRow[] = [];
-		for (const [id, writes] of this.writes)
-			if (!this.checkpoints.has(id) && compareIds(id, before) < 0) orphans.push(...writes);
-		return orphans;
+		const isOrphan = (id: string, before: string) => !this.checkpoints.has(id) && compareIds(id, before) < 0;
+		const orphans = last && [...this.writes].flatMap(([id, writes]) => (isOrphan(id, last.id) ? writes : []));
+		return { path: rows, siblings, writes, deltaBases, orphans, epoch: 0 };
 	}
 
 	/** Where an id stands among those of the checkpoints, or would stand. */
 	#placeOf(id: string): number {
-		const { ids } = this;
 		let low = 0;
-		let high = ids.length;
+		let high = this.ids.length;
 		// Most are new, and greater than all others.
-		if (high === 0 || compareIds(ids[high - 1] as string, id) < 0) return high;
+		if (high === 0 || compareIds(this.ids[high - 1] as string, id) < 0) return high;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (compareIds(ids[middle] as string, id) < 0) low = middle + 1;
+			if (compareIds(this.ids[middle] as string, id) < 0) low = middle + 1;
 			else high = middle;
 		}
 		return low;
 	}
 }
 
-/** Removes one element of a list. */
-function removeFrom<T>(lists: Lists<T>, id: string, gone: T | undefined): void {
-	const left = lists.get(id)?.filter((one) => one !== gone) ?? [];
-	if (left.length > 0) lists.set(id, left);
-	else lists.delete(id);
-}
-
-/** V8 keeps the content of typed arrays up to this length in its heap; asking one for its buffer would move it out. */
-const LONGEST_IN_HEAP = 64;
+/** Small bytes stand in shared memory of this size: an `ArrayBuffer` for each would be larger than most of them. */
+const SHARED_BYTES = 8192;
+let shared = new Uint8Array(0);
 
 /** Bytes to hold: a copy if they are a small part of a buffer, all of which they would keep in memory. */
 export function holdBytes(bytes: Uint8Array): Uint8Array {
-	const isMostOfBuffer = bytes.length > LONGEST_IN_HEAP && bytes.length * 2 > bytes.buffer.byteLength;
-	return isMostOfBuffer ? bytes : new Uint8Array(bytes);
+	const { length } = bytes;
+	if (length > SHARED_BYTES / 8) return length * 2 > bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+	if (length > shared.length) shared = new Uint8Array(SHARED_BYTES);
+	const held = shared.subarray(0, length);
+	held.set(bytes);
+	shared = shared.subarray(length);
+	return held;
 }
 
 /** A row with a stamp. To name the fields is twenty times faster than `{ ...row, stamp }`, and every read does it. */

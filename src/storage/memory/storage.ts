@@ -4,10 +4,10 @@ import type {
 	BlobRow,
 	CheckpointKey,
 	CopyBatch,
+	DeltaBaseRow,
 	Depth,
 	FoundCheckpoint,
 	PutBatch,
-	Reading,
 	RemoveBatch,
 	Replacement,
 	Scan,
@@ -15,7 +15,7 @@ import type {
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
-import { holdBytes, Namespace, toFound } from "./namespace.ts";
+import { holdBytes, Namespace, type StoredRow, toFound } from "./namespace.ts";
 
 interface Thread extends Pick<ThreadRow, "threadId" | "family" | "createdAt"> {
 	stamp: number;
@@ -33,7 +33,6 @@ export class MemoryStorage implements Storage {
 
 	/** Maps have neither damage nor files. */
 	readonly check = async () => [];
-	readonly repair = async () => [];
 	readonly tidy = async () => false;
 	readonly close = async () => {};
 
@@ -42,7 +41,7 @@ export class MemoryStorage implements Storage {
 		return this.#nextId - count;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
 		const checkpoints = "limit" in which ? this.#scan(which) : which.flatMap((key) => this.#find(key) ?? []);
 		const writes: WriteRow[] = [];
 		const named: number[] = [];
@@ -54,23 +53,17 @@ export class MemoryStorage implements Storage {
 			}
 			for (const blob of blobs) named.push(blob);
 		}
-		return { checkpoints, writes, blobs: this.#collectBlobs(named, known) };
+		return { checkpoints, writes, blobs: await this.getBlobs(named, known) };
 	}
 
 	#scan(scan: Scan): FoundCheckpoint[] {
 		const { threadId, ns, limit } = scan;
 		const found: FoundCheckpoint[] = [];
-		const thread = threadId === undefined ? undefined : (this.#threads.get(threadId) ?? NO_THREAD);
-		if (thread !== undefined && ns !== undefined) {
-			thread.namespaces.get(ns)?.scan(scan, thread.stamp, found);
-			return found;
-		}
-		let least: string | undefined;
-		for (const { namespaces, stamp } of thread === undefined ? this.#threads.values() : [thread])
-			for (const [name, namespace] of namespaces) {
-				if (ns === undefined || ns === name) namespace.scan(scan, stamp, found, least);
+		for (const { namespaces, stamp } of threadId === undefined ? this.#threads.values() : this.#only(threadId))
+			for (const namespace of ns === undefined ? namespaces.values() : [namespaces.get(ns)]) {
+				namespace?.scan(scan, stamp, found);
 				// Rows that can't be on the page are left out soon: there may be many namespaces.
-				if (found.length > 2 * limit) least = found.sort(compareRows).splice(limit)[0]?.id;
+				if (found.length > 2 * limit) found.sort(compareRows).splice(limit);
 			}
 		return found.sort(compareRows).slice(0, limit);
 	}
@@ -81,8 +74,7 @@ export class MemoryStorage implements Storage {
 		return row && toFound(row, stamp);
 	}
 
-	/** Blobs and all that they are built on. */
-	#collectBlobs(ids: readonly number[], known?: readonly number[]): BlobRow[] {
+	async getBlobs(ids: readonly number[], known?: readonly number[]): Promise<BlobRow[]> {
 		const found: BlobRow[] = [];
 		const open = new Set(ids);
 		const skipped = new Set(known);
@@ -101,13 +93,14 @@ export class MemoryStorage implements Storage {
 		return (namespaces.get(ns) ?? new Namespace()).readPath(id, limit, stamp);
 	}
 
-	async readThread(threadId: string) {
-		const { checkpoints, ...rest } = this.#listRows(threadId);
-		return { checkpoints: checkpoints.sort(compareRows), ...rest };
+	async readOutline(threadId: string) {
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
+		return { checkpoints: checkpoints.sort(compareRows), written: writes };
 	}
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return this.#collectBlobs(ids);
+	async readThread(threadId: string) {
+		const { writes, deltaBases } = this.#listRows(this.#only(threadId));
+		return { writes, deltaBases };
 	}
 
 	async findRuns(runIds: readonly string[]) {
@@ -131,12 +124,16 @@ export class MemoryStorage implements Storage {
 		const blobs = [...(this.#families.get(family) ?? [])].map((id) => this.#blobs.get(id) as BlobRow);
 		const listed = blobs.map(({ id, base, source, data }) => ({ id, base, source, bytes: data.length }));
 		const threads = [...this.#threads.values()].filter((thread) => thread.family === family);
-		return { blobs: listed, threads: threads.map(describe) };
+		const { checkpoints, writes, deltaBases } = this.#listRows(threads);
+		const named = [...checkpoints.flatMap((row) => row.blobs), ...writes.flatMap(({ blob }) => blob ?? [])];
+		return { blobs: listed, named, deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
-		const rest = [...this.#families.keys()].filter((family) => family > after);
-		return rest.sort((a, b) => a - b).slice(0, limit);
+		return [...this.#families.keys()]
+			.filter((family) => family > after)
+			.sort((a, b) => a - b)
+			.slice(0, limit);
 	}
 
 	async totals() {
@@ -146,40 +143,42 @@ export class MemoryStorage implements Storage {
 		return { threads: this.#threads.size, checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
 
-	/** All rows of one thread, or of all. */
-	#listRows(threadId?: string) {
-		const threads = threadId === undefined ? this.#threads.values() : [this.#threads.get(threadId) ?? NO_THREAD];
-		const namespaces = [...threads].flatMap((thread) => [...thread.namespaces.values()]);
-		return {
-			checkpoints: namespaces.flatMap(({ checkpoints }) => [...checkpoints.values()]),
-			writes: namespaces.flatMap(({ writes }) => [...writes.values()].flat()),
-			deltaBases: namespaces.flatMap(({ deltaBases }) => [...deltaBases.values()].flat()),
-		};
+	#only(threadId: string): Thread[] {
+		return [this.#threads.get(threadId) ?? NO_THREAD];
+	}
+
+	/** All rows of some threads. */
+	#listRows(threads: Iterable<Thread> = this.#threads.values()) {
+		const rows = { checkpoints: [] as StoredRow[], writes: [] as WriteRow[], deltaBases: [] as DeltaBaseRow[] };
+		for (const { namespaces } of threads)
+			for (const { checkpoints, writes, deltaBases } of namespaces.values()) {
+				for (const row of checkpoints.values()) rows.checkpoints.push(row);
+				for (const list of writes.values()) for (const write of list) rows.writes.push(write);
+				for (const list of deltaBases.values()) for (const base of list) rows.deltaBases.push(base);
+			}
+		return rows;
 	}
 
 	#count(threadId: string) {
-		const { checkpoints, writes } = this.#listRows(threadId);
+		const { checkpoints, writes } = this.#listRows(this.#only(threadId));
 		const bytes = sum(checkpoints, "head") + sum(writes, "value");
 		return { checkpoints: checkpoints.length, writes: writes.length, bytes };
 	}
 
 	async put(batch: PutBatch) {
 		const { threadId, fresh, now, checkpoint, blobs, writes } = batch;
-		let thread = this.#threads.get(threadId);
-		if (batch.stamp !== undefined && thread?.stamp !== batch.stamp) return undefined;
+		const known = this.#threads.get(threadId);
+		if (batch.stamp !== undefined && known?.stamp !== batch.stamp) return undefined;
 		if (checkpoint !== undefined && batch.onlyOnHead) {
-			const { ids, checkpoints } = thread?.namespaces.get(checkpoint.ns) ?? new Namespace();
+			const { ids, checkpoints } = known?.namespaces.get(checkpoint.ns) ?? new Namespace();
 			checkHead(checkpoint, checkpoints.get(ids.at(-1) ?? ""), checkpoints.has(checkpoint.id));
 		}
 		for (const { id } of blobs) if (this.#blobs.has(id)) throw new Error(`Blob ${id} is there already.`);
-		if (thread === undefined) {
-			thread = newThread(threadId, fresh, fresh, now);
-			this.#threads.set(threadId, thread);
-		}
-		const { family } = thread;
+		const thread = known ?? newThread(threadId, fresh, fresh, now);
+		this.#threads.set(threadId, thread);
 		for (const { id, base, source, type, data } of blobs) {
 			this.#blobs.set(id, { id, base, source, type, data: holdBytes(data) });
-			this.#families.set(family, (this.#families.get(family) ?? new Set()).add(id));
+			this.#families.set(thread.family, (this.#families.get(thread.family) ?? new Set()).add(id));
 		}
 		const write = writes[0];
 		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
@@ -187,7 +186,7 @@ export class MemoryStorage implements Storage {
 		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels);
 		if (checkpoint !== undefined) thread.updatedAt = now;
 		if (replaced) thread.stamp = fresh;
-		return { family, stamp: thread.stamp, replaced };
+		return { family: thread.family, stamp: thread.stamp, replaced };
 	}
 
 	async remove(batch: RemoveBatch) {
@@ -214,7 +213,7 @@ export class MemoryStorage implements Storage {
 		const chosen = keys && new Set(keys.map(({ ns, id }) => JSON.stringify([ns, id])));
 		const isCopied = ({ ns, id }: CheckpointKey) => chosen?.has(JSON.stringify([ns, id])) ?? true;
 		const move = <T extends CheckpointKey>(rows: T[]) => rows.filter(isCopied).map((row) => ({ ...row, threadId }));
-		const { checkpoints, writes, deltaBases } = this.#listRows(sourceId);
+		const { checkpoints, writes, deltaBases } = this.#listRows([source]);
 		for (const row of move(checkpoints)) openNamespace(target, row.ns).put(row, row.labels);
 		for (const row of batch.checkpoints) openNamespace(target, row.ns).put(row);
 		for (const write of [...move(writes), ...batch.writes]) openNamespace(target, write.ns).addWrite(write);
@@ -263,11 +262,8 @@ function newThread(threadId: string, family: number, stamp: number, now: number)
 const NO_THREAD = newThread("", 0, 0, 0);
 
 function openNamespace({ namespaces }: Thread, ns: string): Namespace {
-	let namespace = namespaces.get(ns);
-	if (namespace === undefined) {
-		namespace = new Namespace();
-		namespaces.set(ns, namespace);
-	}
+	const namespace = namespaces.get(ns) ?? new Namespace();
+	namespaces.set(ns, namespace);
 	return namespace;
 }
 

@@ -5,14 +5,14 @@ import { CheckpointError } from "../../errors.ts";
 export interface PostgresClient {
 	query(config: PostgresQuery): Promise<{ rows: unknown[][] }>;
 	on(event: "error", listener: (error: Error) => void): unknown;
-	off(event: "error", listener: (error: Error) => void): unknown;
+	listeners(event: "error"): unknown[];
 	release(destroy?: boolean): void;
 }
 
 export interface PostgresQuery {
 	readonly text: string;
-	readonly values?: unknown[];
-	readonly name?: string;
+	readonly values: unknown[];
+	readonly name: string | undefined;
 	readonly rowMode: "array";
 	readonly types: { getTypeParser(type: number, format: string): (value: string) => unknown };
 }
@@ -21,9 +21,8 @@ export interface PostgresQuery {
 export interface PostgresPool {
 	connect(): Promise<PostgresClient>;
 	on(event: "error", listener: (error: Error) => void): unknown;
-	on(event: "connect", listener: (client: Pick<PostgresClient, "on">) => void): unknown;
-	listenerCount(event: "error"): number;
-	listeners(event: "connect"): unknown[];
+	on(event: "connect", listener: (client: Pick<PostgresClient, "on" | "listeners">) => void): unknown;
+	listeners(event: "error" | "connect"): unknown[];
 	end(): Promise<void>;
 }
 
@@ -74,13 +73,13 @@ const ABOUT_NAMES = /^(26000|42P05)$/;
 export function judge(error: unknown): Verdict {
 	if (error instanceof CheckpointError)
 		return { isPassing: false, isBroken: error.code === "BUSY", isAboutNames: false };
-	const code = codeOf(error);
-	if (code === undefined || !isServerCode(code)) {
+	const { code, message } = describe(error);
+	if (!isServerCode(code)) {
 		// pg has no codes for its own errors; the system's begin with E.
-		const isPassing = /^E[A-Z_]+$/.test(code ?? "") || /connect|terminated|timeout/i.test(messageOf(error));
+		const isPassing = /^E[A-Z_]+$/.test(code) || /connect|terminated|timeout/i.test(message);
 		return { isPassing, isBroken: true, isAboutNames: false };
 	}
-	const isAboutNames = ABOUT_NAMES.test(code) || /cached plan must not change/.test(messageOf(error));
+	const isAboutNames = ABOUT_NAMES.test(code) || /cached plan must not change/.test(message);
 	// Ids of blobs are never used twice, so that looking again would not help.
 	const isTaken = code === "23505" && /blob/.test(String((error as { table?: unknown }).table));
 	const isPassing = (PASSING.has(code) && !isTaken) || code.startsWith("08") || isAboutNames;
@@ -90,7 +89,7 @@ export function judge(error: unknown): Verdict {
 /** The error a user gets for one of PostgreSQL's or of pg's. */
 export function translateError(error: unknown): unknown {
 	if (error instanceof CheckpointError || !(error instanceof Error)) return error;
-	const code = codeOf(error) ?? "";
+	const { code } = describe(error);
 	const fail = (kind: ConstructorParameters<typeof CheckpointError>[0], advice: string) =>
 		new CheckpointError(kind, `PostgreSQL: ${error.message}: ${advice}.`, { cause: error });
 	if (/after calling end on the pool/.test(error.message)) return fail("CLOSED", "open a new one");
@@ -105,15 +104,11 @@ export function translateError(error: unknown): unknown {
 	return fail("STORAGE", `it reported ${code}`);
 }
 
-export function codeOf(error: unknown): string | undefined {
-	const code = (error as { code?: unknown } | undefined)?.code;
-	return typeof code === "string" ? code : undefined;
+function describe(error: unknown): { code: string; message: string } {
+	const { code = "", message = error } = Object(error) as { code?: unknown; message?: unknown };
+	return { code: String(code), message: String(message) };
 }
 
 function isServerCode(code: string): boolean {
 	return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code);
-}
-
-function messageOf(error: unknown): string {
-	return error instanceof Error ? error.message : String(error);
 }

@@ -1,10 +1,9 @@
 import { ConcurrencyError } from "../../errors.ts";
-import type { CheckpointRow, NewWrite, PutBatch, PutResult } from "../storage.ts";
+import type { CheckpointRow, PutBatch, PutResult } from "../storage.ts";
 import { labelText } from "./read.ts";
-import { asBuffer, baseColumns, blobColumns, text, writeColumns } from "./rows.ts";
+import { BASE, BLOB, columnsOf, fromText, given, NEW_WRITE, send, WRITE } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import type { SqlRow, Values } from "./statement.ts";
-import { fromText, toText } from "./text.ts";
 
 /**
  * One statement that stores a whole batch, so that it takes one round trip and one commit.
@@ -12,19 +11,15 @@ import { fromText, toText } from "./text.ts";
  * All parts of it see the database as it was when it began, except for rows that it locks or finds taken. So the thread
  * comes first: once it is locked, its stamp is the current one and stays so until the commit. What else was added to the
  * thread meanwhile is not seen. If the batch has the same checkpoint or task it fails on their keys, and is sent again.
- *
- * @param isRetry the batch was sent before, and may have been stored
  */
-export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean): string {
+export function putStatement(tables: Tables, batch: PutBatch): string {
 	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
 	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
-	const mayRace = isGuarded || checkpoint === undefined;
-	const obstacles = [...(mayRace ? ["raced"] : []), ...(isGuarded ? ["branch"] : []), ...(isRetry ? ["applied"] : [])];
+	const mayFail = isGuarded || checkpoint === undefined;
 	const parts = [
 		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
-		isRetry && findApplied(tables, batch),
-		isGuarded && findBranch(tables, isRetry),
-		chooseThread(tables, batch, obstacles),
+		isGuarded && findBranch(tables),
+		chooseThread(tables, batch, mayFail),
 		checkpoint !== undefined && putCheckpoint(tables),
 		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
 		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
@@ -35,54 +30,44 @@ export function putStatement(tables: Tables, batch: PutBatch, isRetry: boolean):
 		checkpoint === undefined
 			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
 			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
-		isRetry &&
-			`SELECT 'stored', family::text, stamp::text, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text
-			FROM guard WHERE EXISTS (SELECT FROM applied)`,
-		mayRace && "SELECT 'raced', NULL, NULL, NULL FROM raced",
-		isGuarded && "SELECT 'branch', id, NULL, NULL FROM branch",
+		mayFail && "SELECT kind, id, NULL, NULL FROM obstacle",
 	];
 	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
 }
 
-/** Values for the statement; `writer` is still to be added. */
-export function putValues(batch: PutBatch): Values {
+/**
+ * The answer for a batch that was sent before, if it was stored. Delta bases alone may be stored twice. The thread must
+ * be locked by then: the first sending may still be under way.
+ */
+export function storedStatement({ thread, checkpoint, write }: Tables): string {
+	return `SELECT 'stored', family, stamp, (stamp = $fresh::bigint AND number <> $fresh::bigint)::text FROM ${thread} t
+		WHERE thread_id = $threadId AND (EXISTS (
+			SELECT FROM ${checkpoint} c WHERE c.thread = t.number AND c.batch = $fresh::bigint AND c.ns = $ns AND c.id = $id
+		) OR EXISTS (
+			SELECT FROM ${write} w WHERE w.thread = t.number AND w.batch = $fresh::bigint
+				AND w.ns = $writeNs AND w.checkpoint = $writeId AND w.task = $task
+		))`;
+}
+
+/** @param writer the storage object */
+export function putValues(batch: PutBatch, writer: number): Values {
 	const { threadId, stamp, fresh, now, checkpoint, labels, blobs, writes, deltaBases } = batch;
+	const [write] = writes;
 	return {
-		thread: toText(threadId),
+		threadId,
 		stamp,
 		fresh,
 		now,
-		minute: minuteOf(now),
-		...(checkpoint !== undefined && checkpointValues(checkpoint, labels)),
-		...(blobs.length > 0 && blobColumns(blobs)),
-		...(writes.length > 0 && writeValues(writes)),
-		...(deltaBases.length > 0 && baseColumns(deltaBases)),
-	};
-}
-
-function checkpointValues(row: CheckpointRow, labels: PutBatch["labels"]): Values {
-	return {
-		ns: toText(row.ns),
-		id: toText(row.id),
-		newest: row.ns === "" ? toText(row.id) : null,
-		parent: text(row.parentId),
-		run: text(row.runId),
-		source: text(row.source),
-		step: row.step,
+		writer,
+		newest: checkpoint?.ns === "" ? checkpoint.id : undefined,
 		labels: labelText(labels),
-		blobs: row.blobs.length > 0 ? row.blobs : null,
-		head: asBuffer(row.head),
-	};
-}
-
-function writeValues(writes: readonly NewWrite[]): Values {
-	const { ns, id, taskId } = writes[0] as NewWrite;
-	return {
-		...writeColumns(writes),
-		conflicts: writes.map(({ conflict }) => conflict),
-		writeNs: toText(ns),
-		writeId: toText(id),
-		task: toText(taskId),
+		writeNs: write?.ns,
+		writeId: write?.id,
+		task: write?.taskId,
+		...checkpoint,
+		...(blobs.length > 0 && send("blob", BLOB, blobs)),
+		...(writes.length > 0 && send("write", NEW_WRITE, writes)),
+		...(deltaBases.length > 0 && send("base", BASE, deltaBases)),
 	};
 }
 
@@ -101,7 +86,7 @@ const NUMBER = "(SELECT number FROM thread)";
 /** The thread of a checkpoint, whose row will be changed. */
 function lockThread({ thread }: Tables): string {
 	return `guard AS MATERIALIZED (
-		SELECT number, family, stamp, checkpoints FROM ${thread} WHERE thread_id = $thread FOR NO KEY UPDATE
+		SELECT number, family, stamp, checkpoints FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE
 	)`;
 }
 
@@ -112,59 +97,48 @@ function lockThread({ thread }: Tables): string {
  */
 function shareThread({ thread }: Tables): string {
 	return `mine AS MATERIALIZED (
-		SELECT FROM ${thread} WHERE thread_id = $thread AND writer = $writer::bigint
+		SELECT FROM ${thread} WHERE thread_id = $threadId AND writer = $writer::bigint
 	), shared AS MATERIALIZED (
-		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $thread AND EXISTS (SELECT FROM mine) FOR SHARE
+		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $threadId AND EXISTS (SELECT FROM mine) FOR SHARE
 	), taken AS (
 		UPDATE ${thread} SET writer = $writer::bigint, writer_since = $fresh::bigint
-		WHERE thread_id = $thread AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
+		WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
 	), guard AS MATERIALIZED (
 		SELECT * FROM shared UNION ALL SELECT * FROM taken
-	), raced AS MATERIALIZED (
-		SELECT FROM guard WHERE writer <> $writer::bigint
+	), obstacle AS MATERIALIZED (
+		SELECT 'raced' AS kind, NULL AS id FROM guard WHERE writer <> $writer::bigint
 	)`;
-}
-
-/** Finds what a first sending has stored. */
-function findApplied({ checkpoint, write }: Tables, batch: PutBatch): string {
-	const place = "thread = (SELECT number FROM guard) AND batch = $fresh::bigint";
-	if (batch.checkpoint !== undefined)
-		return `applied AS MATERIALIZED (SELECT FROM ${checkpoint} WHERE ${place} AND ns = $ns AND id = $id)`;
-	if (batch.writes.length > 0)
-		return `applied AS MATERIALIZED (
-			SELECT FROM ${write} WHERE ${place} AND ns = $writeNs AND checkpoint = $writeId AND task = $task LIMIT 1
-		)`;
-	// Delta bases may be stored twice.
-	return "applied AS MATERIALIZED (SELECT FROM guard WHERE false)";
 }
 
 /**
  * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
  * the statement must begin anew.
  */
-function findBranch({ thread, checkpoint }: Tables, isRetry: boolean): string {
+function findBranch({ thread, checkpoint }: Tables): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
 		SELECT FROM guard g WHERE NOT EXISTS (
-			SELECT FROM ${thread} t WHERE t.thread_id = $thread AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
+			SELECT FROM ${thread} t WHERE t.thread_id = $threadId AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
 		)
-	), branch AS MATERIALIZED (
-		SELECT n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
-		WHERE n.id <> $id AND NOT coalesce(n.id = $parent AND n.id < $id, false)
+	), obstacle AS MATERIALIZED (
+		SELECT 'raced' AS kind, NULL AS id FROM raced
+		UNION ALL
+		SELECT 'branch', n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
+		WHERE n.id <> $id AND NOT coalesce(n.id = $parentId AND n.id < $id, false)
 			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
-			AND NOT EXISTS (SELECT FROM raced) ${isRetry ? "AND NOT EXISTS (SELECT FROM applied)" : ""}
+			AND NOT EXISTS (SELECT FROM raced)
 	)`;
 }
 
 /**
  * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
  *
- * @param obstacles parts whose rows keep the batch from being stored
+ * @param mayFail `obstacle` may have a row that keeps the batch from being stored
  */
-function chooseThread(tables: Tables, batch: PutBatch, obstacles: readonly string[]): string {
-	const conditions = [batch.stamp === undefined ? "true" : "stamp = $stamp::bigint"];
-	for (const name of obstacles) conditions.push(`NOT EXISTS (SELECT FROM ${name})`);
-	const current = `SELECT number, family, stamp FROM guard WHERE ${conditions.join(" AND ")}`;
+function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string {
+	const isFree = mayFail ? "NOT EXISTS (SELECT FROM obstacle)" : "true";
+	const isCurrent = batch.stamp === undefined ? "true" : "stamp = $stamp::bigint";
+	const current = `SELECT number, family, stamp FROM guard WHERE ${isFree} AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
 	return `created AS (
@@ -182,7 +156,7 @@ function chooseThread(tables: Tables, batch: PutBatch, obstacles: readonly strin
 export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
 	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
 			writer_since, checkpoints, newest)
-		SELECT $thread, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $minute::bigint,
+		SELECT $threadId, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $now::bigint / 60000,
 			$writer::bigint, $fresh::bigint, ${counts}
 		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
 }
@@ -190,8 +164,8 @@ export function insertThread({ thread }: Tables, family: string, counts: string,
 /** A thread that was just made counts its checkpoint already, and is not seen by the update. */
 function putCheckpoint({ thread, checkpoint }: Tables): string {
 	const columns = "batch, step, parent, run_id, source, labels, blobs, head";
-	const row = `$fresh::bigint, $step::bigint, $parent::text, $run::text, $source::text, $labels::jsonb,
-		$blobs::bigint[], $head::bytea`;
+	const row = `$fresh::bigint, $step::bigint, $parentId::text, $runId::text, $source::text, $labels::jsonb,
+		nullif($blobs::bigint[], '{}'), $head::bytea`;
 	return `replaced AS (
 		UPDATE ${checkpoint} SET (${columns}) = ROW (${row}) WHERE thread = ${NUMBER} AND ns = $ns AND id = $id RETURNING 1
 	), added AS (
@@ -201,12 +175,12 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 		SELECT number, family, r.replaced, CASE WHEN r.replaced THEN $fresh::bigint ELSE stamp END AS stamp
 		FROM thread, (SELECT EXISTS (SELECT FROM replaced) AS replaced) r
 	), touched AS (
-		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $minute::bigint, stamp = s.stamp,
+		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $now::bigint / 60000, stamp = s.stamp,
 			checkpoints = t.checkpoints + CASE WHEN s.replaced THEN 0 ELSE 1 END,
 			newest = CASE WHEN t.newest > $newest::text THEN t.newest ELSE coalesce($newest::text, t.newest) END,
 			writer = $writer::bigint,
 			writer_since = CASE WHEN t.writer = $writer::bigint THEN t.writer_since ELSE $fresh::bigint END
-		FROM stored s WHERE t.thread_id = $thread
+		FROM stored s WHERE t.thread_id = $threadId
 	)`;
 }
 
@@ -216,51 +190,38 @@ function addWrites(tables: Tables): string {
 		SELECT generation, idx FROM ${tables.write}
 		WHERE thread = ${NUMBER} AND ns = $writeNs AND checkpoint = $writeId AND task = $task
 	), added_writes AS (
-		${insertWrites(tables, "CASE i.conflict WHEN 'add' THEN (SELECT coalesce(max(generation) + 1, 0) FROM before) ELSE 0 END")}
-		WHERE i.conflict = 'add' OR (i.conflict = 'drop' AND NOT EXISTS (SELECT FROM before b WHERE b.idx = i.idx))
+		${insertWrites(tables, "CASE conflict WHEN 'add' THEN (SELECT coalesce(max(generation) + 1, 0) FROM before) ELSE 0 END")}
+		WHERE conflict = 'add' OR (conflict = 'drop' AND NOT EXISTS (SELECT FROM before b WHERE b.idx = write.idx))
 	)`;
 }
 
 function replaceWrites(tables: Tables): string {
-	const columns = ["batch", "task_path", "channel", "run_id", "actor", "type", "blob", "value"];
+	const columns = ["batch", ...columnsOf(WRITE)].map((column) => `${column} = excluded.${column}`);
 	return `replaced_writes AS (
-		${insertWrites(tables, "0")} WHERE i.conflict = 'replace'
-		ON CONFLICT (thread, ns, checkpoint, task, generation, idx)
-		DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}
+		${insertWrites(tables, "0")} WHERE conflict = 'replace'
+		ON CONFLICT (thread, ns, checkpoint, task, generation, idx) DO UPDATE SET ${columns.join()}
 	)`;
 }
 
 /** Adds writes to the thread whose number is in `thread`. A condition, and what is done on a conflict, may follow. */
-export function insertWrites({ write }: Tables, generation: string): string {
-	return `INSERT INTO ${write} (thread, batch, ns, checkpoint, task, generation, idx, task_path, channel, run_id, actor,
-			type, blob, value)
-		SELECT thread.number, $fresh::bigint, i.ns, i.checkpoint, i.task, ${generation}, i.idx, i.task_path, i.channel,
-			i.run_id, i.actor, i.type, i.blob, substr($valueBytes::bytea, i.start, i.length)
-		FROM thread, unnest($writeNss::text[], $writeIds::text[], $tasks::text[], $generations::int[], $conflicts::text[],
-			$idxs::bigint[], $paths::text[], $channels::text[], $writeRuns::text[], $actors::bigint[], $types::text[],
-			$writeBlobs::bigint[], $valueStarts::int[], $valueLengths::int[])
-			AS i (ns, checkpoint, task, generation, conflict, idx, task_path, channel, run_id, actor, type, blob, start, length)`;
+export function insertWrites({ write }: Tables, generation = "generation"): string {
+	const columns = columnsOf(WRITE);
+	const values = columns.map((column) => (column === "generation" ? generation : column));
+	return `INSERT INTO ${write} (thread, batch, ${columns.join()})
+		SELECT thread.number, $fresh::bigint, ${values.join()} FROM thread, ${given("write", NEW_WRITE)}`;
 }
 
 function addBlobs({ blob }: Tables): string {
+	const columns = columnsOf(BLOB).join();
 	return `blobs AS (
-		INSERT INTO ${blob} (id, family, base, source, type, data)
-		SELECT b.id, thread.family, b.base, b.source, b.type, substr($blobBytes::bytea, b.start, b.length)
-		FROM thread, unnest($blobIds::bigint[], $blobBases::bigint[], $blobSources::bigint[], $blobTypes::text[],
-			$blobStarts::int[], $blobLengths::int[]) AS b (id, base, source, type, start, length)
+		INSERT INTO ${blob} (family, ${columns}) SELECT thread.family, ${columns} FROM thread, ${given("blob", BLOB)}
 	)`;
 }
 
-/** Puts delta bases into the thread whose number is in `thread`. */
+/** Puts delta bases into the thread whose number is in `thread`. A statement can't put a row twice: the last is taken. */
 export function upsertBases({ base }: Tables): string {
-	return `INSERT INTO ${base} (thread, ns, checkpoint, channel, data)
-		SELECT thread.number, b.ns, b.id, b.channel, substr($baseBytes::bytea, b.start, b.length)
-		FROM thread, unnest($baseNss::text[], $baseIds::text[], $baseChannels::text[], $baseStarts::int[],
-			$baseLengths::int[]) AS b (ns, id, channel, start, length)
-		ON CONFLICT (thread, ns, checkpoint, channel) DO UPDATE SET data = excluded.data`;
-}
-
-/** Threads are listed by the minute of their last update, so that most updates leave the index alone. */
-export function minuteOf(time: number): number {
-	return Math.floor(time / 60_000);
+	const key = "ns, checkpoint, channel";
+	return `INSERT INTO ${base} (thread, ${key}, data)
+		SELECT DISTINCT ON (${key}) thread.number, ${key}, data FROM thread, ${given("base", BASE)}
+		ORDER BY ${key}, place DESC ON CONFLICT (thread, ${key}) DO UPDATE SET data = excluded.data`;
 }

@@ -6,243 +6,182 @@ import type {
 	FoundCheckpoint,
 	ListedBlob,
 	ListedCheckpoint,
-	RowCount,
+	NewWrite,
 	ThreadRow,
 	WriteKey,
 	WriteRow,
 } from "../storage.ts";
-import type { SqlRow, Values } from "./statement.ts";
-import { fromText, toText } from "./text.ts";
+import type { Values } from "./statement.ts";
 
-// Columns of each kind of row, in the order in which the function below them takes them. Bytes are asked for in digits:
-// how the server would write them by itself is a setting. Objects are written out in full: V8 takes ten times as long for
-// one that begins with the spread of another.
-
-export const LISTED_CHECKPOINT = ["thread_id", "ns", "id", "parent"];
-
-export function toListedCheckpoint([threadId, ns, id, parent]: SqlRow): ListedCheckpoint {
-	return { threadId: mustText(threadId), ns: mustText(ns), id: mustText(id), parentId: maybeText(parent) };
+/** A column, and what a value of it is here. NULL is `undefined`. */
+export interface Column<Value> {
+	readonly name: string;
+	readonly type: "text" | "bigint" | "bigint[]" | "bytea";
+	/** How it is asked for, to be read as text. */
+	readonly select: string;
+	read(text: string): Value;
+	/** As text for the server, or as bytes. */
+	send(value: Value): string | Uint8Array | undefined;
 }
 
-export const CHECKPOINT = [...LISTED_CHECKPOINT, "stamp", "run_id", "source", "step", "blobs", "encode(head, 'hex')"];
+/** A kind of rows: in which column each property of an object is. */
+export type Kind<Row> = { readonly [Property in keyof Row]-?: Column<NonNullable<Row[Property]>> };
 
-export function toCheckpoint(row: SqlRow): FoundCheckpoint {
-	const [threadId, ns, id, parent, stamp, runId, source, step, blobs, head] = row;
-	return {
-		threadId: mustText(threadId),
-		ns: mustText(ns),
-		id: mustText(id),
-		parentId: maybeText(parent),
-		stamp: Number(stamp),
-		runId: maybeText(runId),
-		source: maybeText(source),
-		step: maybeNumber(step),
-		blobs: numbers(blobs),
-		head: bytes(head),
-	};
+/** Any kind of rows. */
+export type Columns = Readonly<Record<string, Column<unknown>>>;
+
+export function text(name: string): Column<string> {
+	return { name, type: "text", select: name, read: fromText, send: toText };
 }
 
-export const WRITE_KEY = ["thread_id", "ns", "checkpoint", "task", "generation", "idx"];
-
-export function toWriteKey([threadId, ns, id, taskId, generation, idx]: SqlRow): WriteKey {
-	return {
-		threadId: mustText(threadId),
-		ns: mustText(ns),
-		id: mustText(id),
-		taskId: mustText(taskId),
-		generation: Number(generation),
-		idx: Number(idx),
-	};
+export function number(name: string): Column<number> {
+	return { name, type: "bigint", select: `${name}::text`, read: Number, send: String };
 }
 
-export const WRITE = [...WRITE_KEY, "task_path", "channel", "run_id", "actor", "type", "blob", "encode(value, 'hex')"];
-
-export function toWrite(row: SqlRow): WriteRow {
-	const [threadId, ns, id, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value] = row;
-	return {
-		threadId: mustText(threadId),
-		ns: mustText(ns),
-		id: mustText(id),
-		taskId: mustText(taskId),
-		generation: Number(generation),
-		idx: Number(idx),
-		taskPath: maybeText(taskPath),
-		channel: mustText(channel),
-		runId: maybeText(runId),
-		actor: maybeNumber(actor),
-		type: maybeText(type),
-		blob: maybeNumber(blob),
-		value: bytes(value),
-	};
-}
-
-export const BASE = ["thread_id", "ns", "checkpoint", "channel", "encode(data, 'hex')"];
-
-export function toBase([threadId, ns, id, channel, data]: SqlRow): DeltaBaseRow {
-	return {
-		threadId: mustText(threadId),
-		ns: mustText(ns),
-		id: mustText(id),
-		channel: mustText(channel),
-		data: bytes(data),
-	};
-}
-
-export const BLOB = ["id", "base", "source", "type", "encode(data, 'hex')"];
-
-export function toBlob([id, base, source, type, data]: SqlRow): BlobRow {
-	return {
-		id: Number(id),
-		base: maybeNumber(base),
-		source: maybeNumber(source),
-		type: maybeText(type),
-		data: bytes(data),
-	};
-}
-
-export const LISTED_BLOB = ["id", "base", "source", "octet_length(data)"];
-
-export function toListedBlob([id, base, source, bytes]: SqlRow): ListedBlob {
-	return { id: Number(id), base: maybeNumber(base), source: maybeNumber(source), bytes: Number(bytes) };
-}
-
-export const THREAD = ["thread_id", "family", "stamp", "created_at", "updated_at", "checkpoints", "newest"];
-
-export function toThread([threadId, family, stamp, createdAt, updatedAt, checkpoints, newest]: SqlRow): ThreadRow {
-	return {
-		threadId: mustText(threadId),
-		family: Number(family),
-		stamp: Number(stamp),
-		createdAt: Number(createdAt),
-		updatedAt: Number(updatedAt),
-		checkpoints: Number(checkpoints),
-		newest: maybeText(newest),
-	};
-}
-
-/** Adds up counts of rows: of checkpoints, of their bytes, of writes, of their bytes. */
-export function addCount(sum: RowCount, [row]: SqlRow[]): void {
-	const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0] = row?.map(Number) ?? [];
-	sum.checkpoints += checkpoints;
-	sum.writes += writes;
-	sum.bytes += headBytes + valueBytes;
-}
-
-function maybeText(column: string | null | undefined): string | undefined {
-	return column === null || column === undefined ? undefined : fromText(column);
-}
-
-function mustText(column: string | null | undefined): string {
-	return fromText(column as string);
-}
-
-function maybeNumber(column: string | null | undefined): number | undefined {
-	return column === null || column === undefined ? undefined : Number(column);
+/** Bytes are asked for in digits: how the server would write them by itself is a setting. */
+function bytes(name: string): Column<Uint8Array> {
+	const select = `encode(${name}, 'hex')`;
+	return { name, type: "bytea", select, read: (digits) => Buffer.from(digits, "hex"), send: (value) => value };
 }
 
 /** The server writes arrays as `{1,2}`. An empty one is stored as NULL. */
-function numbers(column: string | null | undefined): number[] {
-	return column === null || column === undefined ? [] : column.slice(1, -1).split(",").map(Number);
+const BLOBS: Column<readonly number[]> = {
+	name: "blobs",
+	type: "bigint[]",
+	select: "coalesce(blobs, '{}')::text",
+	read: (list) => JSON.parse(`[${list.slice(1, -1)}]`),
+	send: (list) => (list.length > 0 ? `{${list.join()}}` : undefined),
+};
+
+// What tables have of each kind of rows, and what is read: the thread's id is only in its own row.
+
+const THREAD_ID = { threadId: text("thread_id") };
+
+export const CHECKPOINT_KEY: Kind<CheckpointKey> = { ...THREAD_ID, ns: text("ns"), id: text("id") };
+export const LISTED_CHECKPOINT: Kind<ListedCheckpoint> = { ...CHECKPOINT_KEY, parentId: text("parent") };
+export const CHECKPOINT: Kind<Omit<CheckpointRow, "threadId">> = {
+	ns: text("ns"),
+	id: text("id"),
+	parentId: text("parent"),
+	runId: text("run_id"),
+	source: text("source"),
+	step: number("step"),
+	blobs: BLOBS,
+	head: bytes("head"),
+};
+export const FOUND_CHECKPOINT: Kind<FoundCheckpoint> = { ...THREAD_ID, stamp: number("stamp"), ...CHECKPOINT };
+
+const OWN_WRITE_KEY: Kind<Omit<WriteKey, "threadId">> = {
+	ns: text("ns"),
+	id: text("checkpoint"),
+	taskId: text("task"),
+	generation: number("generation"),
+	idx: number("idx"),
+};
+/** One that is removed; `orphan` is `yes` if it stays when its checkpoint has come. */
+export const OLD_WRITE = { ...OWN_WRITE_KEY, orphan: text("orphan") };
+export const WRITE_KEY: Kind<WriteKey> = { ...THREAD_ID, ...OWN_WRITE_KEY };
+export const WRITE: Kind<Omit<WriteRow, "threadId">> = {
+	...OWN_WRITE_KEY,
+	taskPath: text("task_path"),
+	channel: text("channel"),
+	runId: text("run_id"),
+	actor: number("actor"),
+	type: text("type"),
+	blob: number("blob"),
+	value: bytes("value"),
+};
+/** With a {@link NewWrite}'s conflict, which is stored nowhere. */
+export const NEW_WRITE = { ...WRITE, conflict: text("conflict") };
+export const FOUND_WRITE: Kind<WriteRow> = { ...THREAD_ID, ...WRITE };
+
+export const BASE: Kind<Omit<DeltaBaseRow, "threadId">> = {
+	ns: text("ns"),
+	id: text("checkpoint"),
+	channel: text("channel"),
+	data: bytes("data"),
+};
+export const FOUND_BASE: Kind<DeltaBaseRow> = { ...THREAD_ID, ...BASE };
+
+const LINKS = { id: number("id"), base: number("base"), source: number("source") };
+export const BLOB: Kind<BlobRow> = { ...LINKS, type: text("type"), data: bytes("data") };
+export const LISTED_BLOB: Kind<ListedBlob> = { ...LINKS, bytes: number("octet_length(data)") };
+
+export const NAMED = { id: number("id") };
+export const WRITTEN = { ns: text("ns"), channel: text("channel") };
+
+export const THREAD: Kind<ThreadRow> = {
+	...THREAD_ID,
+	family: number("family"),
+	stamp: number("stamp"),
+	createdAt: number("created_at"),
+	updatedAt: number("updated_at"),
+	checkpoints: number("checkpoints"),
+	newest: text("newest"),
+};
+
+export function columnsOf(kind: Columns): string[] {
+	return Object.values(kind).map(({ name }) => name);
 }
 
-function bytes(column: string | null | undefined): Buffer {
-	return Buffer.from(column as string, "hex");
-}
-
-// Rows as parameters: an array for each column, as `unnest` takes them.
-
-export function keyColumns(keys: readonly CheckpointKey[]): Values {
-	return {
-		threads: keys.map(({ threadId }) => toText(threadId)),
-		nss: keys.map(({ ns }) => toText(ns)),
-		ids: keys.map(({ id }) => toText(id)),
-	};
-}
-
-export function checkpointColumns(rows: readonly CheckpointRow[]): Values {
-	return {
-		...keyColumns(rows),
-		parents: rows.map(({ parentId }) => text(parentId)),
-		runs: rows.map(({ runId }) => text(runId)),
-		sources: rows.map(({ source }) => text(source)),
-		steps: rows.map(({ step }) => step ?? null),
-		// An array of arrays can have only such of one length.
-		blobLists: rows.map(({ blobs }) => (blobs.length > 0 ? `{${blobs.join()}}` : null)),
-		...packBytes("head", rows, ({ head }) => head),
-	};
-}
-
-export function writeKeyColumns(keys: readonly (Omit<WriteKey, "generation"> & { generation?: number })[]): Values {
-	return {
-		writeNss: keys.map(({ ns }) => toText(ns)),
-		writeIds: keys.map(({ id }) => toText(id)),
-		tasks: keys.map(({ taskId }) => toText(taskId)),
-		generations: keys.map(({ generation }) => generation ?? null),
-		idxs: keys.map(({ idx }) => idx),
-	};
-}
-
-export function writeColumns(rows: readonly Omit<WriteRow, "generation">[]): Values {
-	return {
-		...writeKeyColumns(rows),
-		paths: rows.map(({ taskPath }) => text(taskPath)),
-		channels: rows.map(({ channel }) => toText(channel)),
-		writeRuns: rows.map(({ runId }) => text(runId)),
-		actors: rows.map(({ actor }) => actor ?? null),
-		types: rows.map(({ type }) => text(type)),
-		writeBlobs: rows.map(({ blob }) => blob ?? null),
-		...packBytes("value", rows, ({ value }) => value),
-	};
-}
-
-export function baseColumns(rows: readonly DeltaBaseRow[]): Values {
-	// One statement can't replace a row twice: of several with one key only the last is sent.
-	const byKey = new Map(rows.map((row) => [JSON.stringify([row.ns, row.id, row.channel]), row]));
-	const last = [...byKey.values()];
-	return {
-		baseNss: last.map(({ ns }) => toText(ns)),
-		baseIds: last.map(({ id }) => toText(id)),
-		baseChannels: last.map(({ channel }) => toText(channel)),
-		...packBytes("base", last, ({ data }) => data),
-	};
-}
-
-export function blobColumns(rows: readonly BlobRow[]): Values {
-	return {
-		blobIds: rows.map(({ id }) => id),
-		blobBases: rows.map(({ base }) => base ?? null),
-		blobSources: rows.map(({ source }) => source ?? null),
-		blobTypes: rows.map(({ type }) => text(type)),
-		...packBytes("blob", rows, ({ data }) => data),
-	};
-}
-
-/** Text for a parameter. */
-export function text(value: string | undefined): string | null {
-	return value === undefined ? null : toText(value);
-}
-
-/** pg sends a Buffer as it is; it would take other bytes for an object. */
-export function asBuffer(part: Uint8Array): Buffer {
-	return Buffer.from(part.buffer, part.byteOffset, part.length);
+/** Rows for a statement that has {@link given} of the same name and kind: an array for each column. */
+export function send<Row>(name: string, kind: Kind<Row>, rows: readonly NoInfer<Partial<Row>>[]): Values {
+	const columns = Object.entries(kind as Columns).map(([property, { type, send }]) => {
+		const items = rows.map((row) => {
+			const value = (row as Values)[property];
+			return value === undefined ? undefined : send(value);
+		});
+		return [`${name}_${property}`, toArray(type === "bytea" ? BYTES : TEXT, items)];
+	});
+	return Object.fromEntries(columns);
 }
 
 /**
- * The bytes of several rows in one parameter, and where those of each row are in it. An array of bytes would be sent as
- * text, twice as long.
+ * Rows that were {@link send sent}, and the place of each. The planner is not told how many they are: it would make a
+ * new plan for each call to fit that.
  */
-function packBytes<Row>(name: string, rows: readonly Row[], pick: (row: Row) => Uint8Array): Values {
-	const parts = rows.map(pick);
-	const starts: number[] = [];
-	let end = 0;
-	for (const part of parts) {
-		starts.push(end + 1);
-		end += part.length;
+export function given(name: string, kind: Columns): string {
+	const columns = Object.entries(kind);
+	const arrays = columns.map(([key, { type }]) => `(SELECT $${name}_${key}::${type === "bytea" ? type : "text"}[])`);
+	const typed = columns.map(([, { name, type }]) => `${name}::${type}`);
+	return `(SELECT ${typed.join()}, place FROM unnest(${arrays.join()})
+		WITH ORDINALITY AS r (${columnsOf(kind).join()}, place)) ${name}`;
+}
+
+/** Numbers of types. */
+const BYTES = 17;
+const TEXT = 25;
+
+/**
+ * An array as the server receives it in binary. As text, bytes would be twice as long, and a setting would say whether
+ * there can be NULL.
+ */
+function toArray(type: number, items: readonly (string | Uint8Array | undefined)[]): Buffer {
+	const parts: Uint8Array[] = [int32s(1, 0, type, items.length, 1)];
+	for (const item of items) {
+		const bytes = typeof item === "string" ? Buffer.from(item) : item;
+		parts.push(int32s(bytes?.length ?? -1));
+		if (bytes !== undefined) parts.push(bytes);
 	}
-	const [only] = parts;
-	return {
-		[`${name}Bytes`]: parts.length === 1 && only !== undefined ? asBuffer(only) : Buffer.concat(parts),
-		[`${name}Starts`]: starts,
-		[`${name}Lengths`]: parts.map((part) => part.length),
-	};
+	return Buffer.concat(parts);
+}
+
+function int32s(...numbers: number[]): Buffer {
+	const bytes = Buffer.allocUnsafe(4 * numbers.length);
+	for (const [at, number] of numbers.entries()) bytes.writeInt32BE(number, 4 * at);
+	return bytes;
+}
+
+/**
+ * Text as a column of type text can hold it. PostgreSQL knows no U+0000, so that becomes U+0001 U+0001 and U+0001
+ * becomes U+0001 U+0002: different texts stay different, and their order stays the same.
+ */
+export function toText(value: string): string {
+	if (!value.includes("\u0001") && !value.includes("\0")) return value;
+	return value.replaceAll("\u0001", "\u0001\u0002").replaceAll("\0", "\u0001\u0001");
+}
+
+export function fromText(stored: string): string {
+	if (!stored.includes("\u0001")) return stored;
+	return stored.replaceAll("\u0001\u0001", "\0").replaceAll("\u0001\u0002", "\u0001");
 }

@@ -1,7 +1,5 @@
-import { createHash } from "node:crypto";
 import { CheckpointError, quote } from "../../errors.ts";
-import { codeOf } from "./driver.ts";
-import type { PostgresSession, Query } from "./session.ts";
+import { inTransaction, type PostgresSession, type Query } from "./session.ts";
 
 /** A name as SQL has it. */
 function quoteName(name: string): string {
@@ -24,10 +22,10 @@ export function tablesOf(schema: string): Tables {
  */
 const SETTLED = "autovacuum_analyze_threshold = 1000, autovacuum_vacuum_threshold = 1000";
 
+/** The stored format that this version of the package writes. */
+const FORMAT_VERSION = 1;
+
 /**
- * Steps from one stored format to the next, in order and never changed once released: the format's version is how
- * many of them a schema has seen.
- *
  * Every key but that of a thread and of a blob begins with the thread's number, so that tables can be partitioned by
  * it, and those two by what they have. Ids compare by their bytes. Bytes are compressed before they get here, if at all.
  *
@@ -37,154 +35,120 @@ const SETTLED = "autovacuum_analyze_threshold = 1000, autovacuum_vacuum_threshol
  * last, and `writer_since` the batch with which it took over from another one: while neither changes, nobody else has
  * changed the thread.
  */
-const MIGRATIONS: readonly ((tables: Tables) => string)[] = [
-	({ thread, checkpoint, blob, write, base, sequence, format }) => `
-	CREATE TABLE ${thread} (
-		number bigint NOT NULL,
-		family bigint NOT NULL,
-		stamp bigint NOT NULL,
-		created_at bigint NOT NULL,
-		updated_at bigint NOT NULL,
-		updated_minute bigint NOT NULL,
-		checkpoints bigint NOT NULL,
-		writer bigint NOT NULL,
-		writer_since bigint NOT NULL,
-		thread_id text COLLATE "C" PRIMARY KEY,
-		newest text COLLATE "C"
-	) WITH (fillfactor = 50, ${SETTLED});
-	CREATE INDEX ON ${thread} (number);
-	CREATE INDEX ON ${thread} (family);
-	CREATE INDEX ON ${thread} (updated_minute);
+const schemaOf = ({ thread, checkpoint, blob, write, base, sequence, format }: Tables) => `
+CREATE TABLE ${thread} (
+	number bigint NOT NULL,
+	family bigint NOT NULL,
+	stamp bigint NOT NULL,
+	created_at bigint NOT NULL,
+	updated_at bigint NOT NULL,
+	updated_minute bigint NOT NULL,
+	checkpoints bigint NOT NULL,
+	writer bigint NOT NULL,
+	writer_since bigint NOT NULL,
+	thread_id text COLLATE "C" PRIMARY KEY,
+	newest text COLLATE "C"
+) WITH (fillfactor = 50, ${SETTLED});
+CREATE INDEX ON ${thread} (number);
+CREATE INDEX ON ${thread} (family);
+CREATE INDEX ON ${thread} (updated_minute);
 
-	CREATE TABLE ${checkpoint} (
-		thread bigint NOT NULL,
-		batch bigint NOT NULL,
-		step bigint,
-		ns text COLLATE "C" NOT NULL,
-		id text COLLATE "C" NOT NULL,
-		parent text COLLATE "C",
-		run_id text COLLATE "C",
-		source text COLLATE "C",
-		labels jsonb,
-		blobs bigint[],
-		head bytea NOT NULL,
-		PRIMARY KEY (thread, ns, id)
-	) WITH (${SETTLED});
-	ALTER TABLE ${checkpoint} ALTER head SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${checkpoint} (thread, ns, parent) WHERE parent IS NOT NULL;
-	CREATE INDEX ON ${checkpoint} (run_id) WHERE run_id IS NOT NULL;
+CREATE TABLE ${checkpoint} (
+	thread bigint NOT NULL,
+	batch bigint NOT NULL,
+	step bigint,
+	ns text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
+	parent text COLLATE "C",
+	run_id text COLLATE "C",
+	source text COLLATE "C",
+	labels jsonb,
+	blobs bigint[],
+	head bytea NOT NULL,
+	PRIMARY KEY (thread, ns, id)
+) WITH (${SETTLED});
+ALTER TABLE ${checkpoint} ALTER head SET STORAGE EXTERNAL;
+CREATE INDEX ON ${checkpoint} (thread, ns, parent) WHERE parent IS NOT NULL;
+CREATE INDEX ON ${checkpoint} (run_id) WHERE run_id IS NOT NULL;
 
-	CREATE TABLE ${blob} (
-		id bigint PRIMARY KEY,
-		family bigint NOT NULL,
-		base bigint,
-		source bigint,
-		type text COLLATE "C",
-		data bytea NOT NULL
-	) WITH (${SETTLED});
-	ALTER TABLE ${blob} ALTER data SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${blob} (family);
+CREATE TABLE ${blob} (
+	id bigint PRIMARY KEY,
+	family bigint NOT NULL,
+	base bigint,
+	source bigint,
+	type text COLLATE "C",
+	data bytea NOT NULL
+) WITH (${SETTLED});
+ALTER TABLE ${blob} ALTER data SET STORAGE EXTERNAL;
+CREATE INDEX ON ${blob} (family);
 
-	CREATE TABLE ${write} (
-		thread bigint NOT NULL,
-		batch bigint NOT NULL,
-		idx bigint NOT NULL,
-		actor bigint,
-		blob bigint,
-		generation integer NOT NULL,
-		ns text COLLATE "C" NOT NULL,
-		checkpoint text COLLATE "C" NOT NULL,
-		task text COLLATE "C" NOT NULL,
-		task_path text COLLATE "C",
-		channel text COLLATE "C" NOT NULL,
-		run_id text COLLATE "C",
-		type text COLLATE "C",
-		value bytea NOT NULL,
-		PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
-	) WITH (${SETTLED});
-	ALTER TABLE ${write} ALTER value SET STORAGE EXTERNAL;
-	CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
+CREATE TABLE ${write} (
+	thread bigint NOT NULL,
+	batch bigint NOT NULL,
+	idx bigint NOT NULL,
+	actor bigint,
+	blob bigint,
+	generation integer NOT NULL,
+	ns text COLLATE "C" NOT NULL,
+	checkpoint text COLLATE "C" NOT NULL,
+	task text COLLATE "C" NOT NULL,
+	task_path text COLLATE "C",
+	channel text COLLATE "C" NOT NULL,
+	run_id text COLLATE "C",
+	type text COLLATE "C",
+	value bytea NOT NULL,
+	PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
+) WITH (${SETTLED});
+ALTER TABLE ${write} ALTER value SET STORAGE EXTERNAL;
+CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
 
-	CREATE TABLE ${base} (
-		thread bigint NOT NULL,
-		ns text COLLATE "C" NOT NULL,
-		checkpoint text COLLATE "C" NOT NULL,
-		channel text COLLATE "C" NOT NULL,
-		data bytea NOT NULL,
-		PRIMARY KEY (thread, ns, checkpoint, channel)
-	) WITH (${SETTLED});
-	ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
+CREATE TABLE ${base} (
+	thread bigint NOT NULL,
+	ns text COLLATE "C" NOT NULL,
+	checkpoint text COLLATE "C" NOT NULL,
+	channel text COLLATE "C" NOT NULL,
+	data bytea NOT NULL,
+	PRIMARY KEY (thread, ns, checkpoint, channel)
+) WITH (${SETTLED});
+ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
 
-	CREATE TABLE ${sequence} (next bigint NOT NULL);
-	INSERT INTO ${sequence} VALUES (1);
+CREATE TABLE ${sequence} (next bigint NOT NULL);
+INSERT INTO ${sequence} VALUES (1);
 
-	CREATE TABLE ${format} (version integer NOT NULL);
-	INSERT INTO ${format} VALUES (0);
-	`,
-];
+CREATE TABLE ${format} (version integer NOT NULL);
+INSERT INTO ${format} VALUES (${FORMAT_VERSION});
+`;
 
-/** The stored format that this version of the package writes. */
-const FORMAT_VERSION = MIGRATIONS.length;
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($name, 0))";
+const INSPECT = `SELECT current_setting('server_encoding'), to_regclass($format) IS NOT NULL,
+	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema)`;
 
-/** Brings a schema to the current format, from nothing or from an older one. One that is there is only looked at. */
-export async function migrate(session: PostgresSession, schema: string): Promise<void> {
+/** Makes sure that a schema has our tables. One that has them is only looked at. */
+export async function setUp(session: PostgresSession, schema: string): Promise<void> {
 	const tables = tablesOf(schema);
-	const readVersion = async (query: Query) => {
-		const [row] = await query(`SELECT version, current_setting($setting) FROM ${tables.format}`, {
-			setting: ARRAY_NULLS,
-		});
-		const version = Number(row?.[0] ?? 0);
-		if (row !== undefined) checkArrayNulls(row[1]);
-		if (version <= FORMAT_VERSION) return version;
-		throw new CheckpointError(
-			"NEWER_FORMAT",
-			`Schema ${quote(schema)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
-		);
+	const inspect = async (query: Query) => {
+		const [[encoding, hasTables, hasSchema] = []] = await query(INSPECT, { schema, format: tables.format });
+		const [[version] = []] = hasTables === "t" ? await query(`SELECT version FROM ${tables.format}`) : [];
+		if (Number(version) > FORMAT_VERSION)
+			throw new CheckpointError(
+				"NEWER_FORMAT",
+				`Schema ${quote(schema)} has stored format ${version}, this version of langgraph-checkpoint-delta reads up to ${FORMAT_VERSION}: install a newer one.`,
+			);
+		return { encoding, hasTables: hasTables === "t", hasSchema: hasSchema === "t" };
 	};
-	const isThere = async (query: Query) => {
-		try {
-			return (await readVersion(query)) === FORMAT_VERSION;
-		} catch (error) {
-			// No such table, no such schema.
-			if (codeOf(error) === "42P01" || codeOf(error) === "3F000") return false;
-			throw error;
-		}
-	};
-	if (await session.run(isThere)) return;
-	await session.transact(async (query) => {
+	const create = async (query: Query) => {
 		// Other processes may do the same at this moment: the second one finds it done.
-		await query(LOCK, { key: lockKey(schema) });
-		const [found] = await query(INSPECT, { schema, format: tables.format, setting: ARRAY_NULLS });
-		const [encoding, hasSchema, hasFormat, arrayNulls] = found ?? [];
-		checkArrayNulls(arrayNulls);
+		await query(LOCK, { name: `langgraph-checkpoint-delta ${schema}` });
+		const { encoding, hasTables, hasSchema } = await inspect(query);
+		if (hasTables) return;
 		if (encoding !== "UTF8")
 			throw new CheckpointError(
 				"FOREIGN_DATABASE",
 				`The database has encoding ${encoding}, but ids can be any text: use one with encoding UTF8.`,
 			);
-		if (hasSchema === "f") await query(`CREATE SCHEMA ${quoteName(schema)}`);
-		const version = hasFormat === "f" ? 0 : await readVersion(query);
-		for (const step of MIGRATIONS.slice(version)) await query(step(tables));
-		if (version < FORMAT_VERSION) await query(`UPDATE ${tables.format} SET version = ${FORMAT_VERSION}`);
-	});
-}
-
-const LOCK = "SELECT pg_advisory_xact_lock($key::bigint)";
-const INSPECT = `SELECT current_setting('server_encoding'),
-	EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $schema), to_regclass($format) IS NOT NULL,
-	current_setting($setting)`;
-const ARRAY_NULLS = "array_nulls";
-
-/** Rows are sent as an array for each column. */
-function checkArrayNulls(setting: string | null | undefined): void {
-	if (setting !== "on")
-		throw new CheckpointError(
-			"STORAGE",
-			"PostgreSQL has `array_nulls = off`, and would take NULL in an array for text: set it to `on` for the saver's role.",
-		);
-}
-
-/** A number that nobody else is likely to lock. */
-function lockKey(schema: string): string {
-	return createHash("sha256").update(`langgraph-checkpoint-delta ${schema}`).digest().readBigInt64BE().toString();
+		if (!hasSchema) await query(`CREATE SCHEMA ${quoteName(schema)}`);
+		await query(schemaOf(tables));
+	};
+	if ((await session.run(inspect)).hasTables) return;
+	await session.run((query) => inTransaction(query, () => create(query)));
 }

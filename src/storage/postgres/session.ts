@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError } from "../../errors.ts";
-import { judge, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
-import { compile, type SqlRow, type Statement, type Values } from "./statement.ts";
+import { judge, openPool, type PostgresClient, type PostgresPool, translateError } from "./driver.ts";
+import { toText } from "./rows.ts";
+import { compile, type SqlRow, type Values } from "./statement.ts";
 
 /** Runs one statement on the connection that a piece of work holds. */
 export type Query = (sql: string, values?: Values) => Promise<SqlRow[]>;
@@ -11,57 +12,42 @@ const FIRST_PAUSE = 4;
 const LONGEST_PAUSE = 250;
 
 export interface SessionOptions {
-	/** How long a call is tried, in milliseconds. */
-	readonly retryTimeout: number;
-	/** Whether statements are prepared once for each connection. */
-	readonly prepare: boolean;
-	/** The pool is the application's, which will also end it. */
-	readonly isShared: boolean;
+	/**
+	 * How long a call is tried that meets a conflict, a lost connection or a server that restarts, in milliseconds.
+	 * Default 30,000.
+	 */
+	retryTimeout?: number;
+	/**
+	 * Whether statements are prepared once for each connection. Default true. A pooler that can't do this is noticed by
+	 * itself; `false` saves the attempt.
+	 */
+	prepare?: boolean;
 }
 
 /**
  * Statements on the connections of a pool. What ends in an error that may pass is tried again until the time is up:
  * conflicts, lost connections, a server that restarts or that another one takes over from. No connection is held
- * between two calls, and nothing is left behind on one.
+ * between two calls, and no setting or transaction is left behind on one.
  */
 export class PostgresSession {
-	readonly #open: () => PostgresPool;
-	readonly #options: SessionOptions;
+	readonly #database: string | PostgresPool;
+	readonly #retryTimeout: number;
 	/** By their text. */
-	readonly #statements = new Map<string, Statement>();
+	readonly #statements = new Map<string, ReturnType<typeof compile>>();
 	#pool: PostgresPool | undefined;
 	#isNaming: boolean;
 	#isClosed = false;
 
-	constructor(open: () => PostgresPool, options: SessionOptions) {
-		this.#open = open;
-		this.#options = options;
-		this.#isNaming = options.prepare;
-	}
-
-	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
-	query(sql: string, values?: Values): Promise<SqlRow[]> {
-		return this.run((query) => query(sql, values));
-	}
-
-	/**
-	 * Several statements as one transaction.
-	 *
-	 * @param work is told, when it is tried again, what the try before answered whose commit may have come through
-	 */
-	transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
-		let earlier: T | undefined;
-		return this.run((query) =>
-			inTransaction(query, async () => {
-				earlier = await work(query, earlier);
-				return earlier;
-			}),
-		);
+	/** @param database a URL, or the application's pool, which will also end it */
+	constructor(database: string | PostgresPool, { retryTimeout = 30_000, prepare = true }: SessionOptions) {
+		this.#database = database;
+		this.#retryTimeout = retryTimeout;
+		this.#isNaming = prepare;
 	}
 
 	/** Work that is done on one connection, and again on another if it fails on that one. */
 	async run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
-		const end = Date.now() + this.#options.retryTimeout;
+		const end = Date.now() + this.#retryTimeout;
 		let reason: unknown;
 		for (let attempt = 0; ; attempt++) {
 			try {
@@ -83,13 +69,12 @@ export class PostgresSession {
 		const pool = this.#pool;
 		this.#isClosed = true;
 		this.#pool = undefined;
-		if (!this.#options.isShared) await pool?.end();
+		if (pool !== this.#database) await pool?.end();
 	}
 
 	async #try<T>(work: (query: Query, isRetry: boolean) => Promise<T>, isRetry: boolean, end: number): Promise<T> {
 		const client = await this.#acquire(end);
-		// A connection that breaks tells its client besides the statement.
-		client.on("error", ignore);
+		keepQuiet(client);
 		let isBroken = false;
 		try {
 			return await work((sql, values) => this.#send(client, sql, values, end), isRetry);
@@ -97,7 +82,6 @@ export class PostgresSession {
 			isBroken = judge(error).isBroken;
 			throw error;
 		} finally {
-			client.off("error", ignore);
 			client.release(isBroken);
 		}
 	}
@@ -106,12 +90,13 @@ export class PostgresSession {
 		const statement = this.#statements.get(sql) ?? compile(sql);
 		this.#statements.set(sql, statement);
 		const { name, text, parameters } = statement;
+		const given = parameters.map((parameter) => values[parameter]);
 		const sent = client.query({
 			text,
 			rowMode: "array",
 			types: RAW,
-			...(parameters.length > 0 && { values: parameters.map((parameter) => values[parameter]) }),
-			...(this.#isNaming && parameters.length > 0 && { name }),
+			values: given.map((value) => (typeof value === "string" ? toText(value) : value)),
+			name: this.#isNaming && parameters.length > 0 ? name : undefined,
 		});
 		const { rows } = await inTime(sent, end, "The server did not answer in time");
 		return rows as SqlRow[];
@@ -119,10 +104,7 @@ export class PostgresSession {
 
 	#acquire(end: number): Promise<PostgresClient> {
 		if (this.#isClosed) throw new CheckpointError("CLOSED", "The saver was closed: make a new one.");
-		if (this.#pool === undefined) {
-			this.#pool = this.#open();
-			keepQuiet(this.#pool);
-		}
+		this.#pool ??= openQuietly(this.#database);
 		const acquired = this.#pool.connect();
 		const giveBack = (client: PostgresClient) => client.release();
 		return inTime(acquired, end, "No connection of the pool was free in time", giveBack);
@@ -143,27 +125,23 @@ export async function inTransaction<T>(query: Query, work: () => Promise<T>): Pr
 }
 
 /** Values stay as the server wrote them, whatever the application has chosen for its own statements. */
-const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : keepText) };
-
-function keepText(text: string): string {
-	return text;
-}
+const RAW = { getTypeParser: (_: number, format: string) => (format === "binary" ? refuseBinary : String) };
 
 function refuseBinary(): never {
 	throw new CheckpointError("INVALID_OPTION", "The pool of pg has `binary: true`: give the saver one of its own.");
 }
 
-/**
- * Errors of connections that nobody uses, or that break in the moment they are handed out, would end the process if
- * nobody listened. The statement that meets them has its own.
- */
-function keepQuiet(pool: PostgresPool): void {
-	if (pool.listenerCount("error") === 0) pool.on("error", ignore);
-	if (!pool.listeners("connect").includes(keepClientQuiet)) pool.on("connect", keepClientQuiet);
+function openQuietly(database: string | PostgresPool): PostgresPool {
+	const pool = typeof database === "string" ? openPool(database) : database;
+	keepQuiet(pool);
+	// A connection can break in the moment that it is handed out.
+	if (!pool.listeners("connect").includes(keepQuiet)) pool.on("connect", keepQuiet);
+	return pool;
 }
 
-function keepClientQuiet(client: Pick<PostgresClient, "on">): void {
-	client.on("error", ignore);
+/** Errors of connections would end the process if nobody listened. The statement that meets them has its own. */
+function keepQuiet(source: Pick<PostgresClient, "on" | "listeners">): void {
+	if (!source.listeners("error").includes(ignore)) source.on("error", ignore);
 }
 
 function ignore(): void {}

@@ -1,47 +1,25 @@
 import { randomInt } from "node:crypto";
-import { IdStash } from "../id-stash.ts";
+import { compareRows } from "../compare-ids.ts";
 import type {
-	BlobRow,
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
-	PathReading,
 	PutBatch,
 	PutResult,
-	Reading,
 	RemoveBatch,
 	Replacement,
 	RowCount,
 	Scan,
 	Storage,
 	StorageDamage,
-	StorageTotals,
-	ThreadReading,
-	ThreadRow,
-	WriteKey,
 } from "../storage.ts";
-import { minuteOf, putStatement, putValues, toPutResult } from "./put.ts";
-import { readStatement, scanValues, toPathReading, toReading, toThreadReading } from "./read.ts";
-import {
-	addCount,
-	asBuffer,
-	baseColumns,
-	checkpointColumns,
-	keyColumns,
-	toBlob,
-	toListedBlob,
-	toListedCheckpoint,
-	toThread,
-	toWriteKey,
-	writeColumns,
-	writeKeyColumns,
-} from "./rows.ts";
-import { migrate, type Tables, tablesOf } from "./schema.ts";
+import { putStatement, putValues, toPutResult } from "./put.ts";
+import { askReading, scanValues } from "./read.ts";
+import { BASE, CHECKPOINT, CHECKPOINT_KEY, NEW_WRITE, OLD_WRITE, send, toText } from "./rows.ts";
+import { setUp, type Tables, tablesOf } from "./schema.ts";
 import { inTransaction, type PostgresSession, type Query } from "./session.ts";
-import { type SqlRow, splitUnion, type Values } from "./statement.ts";
-import { type Statements, statementsOn } from "./statements.ts";
-import { fromText, toText } from "./text.ts";
+import type { Question, SqlRow, Values } from "./statement.ts";
+import { statementsOn } from "./statements.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
@@ -53,11 +31,7 @@ export class PostgresStorage implements Storage {
 	readonly #session: PostgresSession;
 	readonly #schema: string;
 	readonly #tables: Tables;
-	readonly #sql: Statements;
-	readonly #ids = new IdStash(async (count) => {
-		const [row] = await this.#query(this.#sql.reserve, { count });
-		return Number(row?.[0]);
-	});
+	readonly #sql: ReturnType<typeof statementsOn>;
 	/** Tells this object from others that change the same threads. */
 	readonly #writer = randomInt(2 ** 48 - 1);
 	#ready: Promise<void> | undefined;
@@ -70,106 +44,105 @@ export class PostgresStorage implements Storage {
 		this.#sql = statementsOn(this.#tables);
 	}
 
-	reserveIds(count: number): Promise<number> {
-		return this.#ids.take(count);
+	async reserveIds(count: number): Promise<number> {
+		const [row] = await this.#query(this.#sql.reserve, { count });
+		return Number(row?.[0]);
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []): Promise<Reading> {
-		const sql = readStatement(this.#tables, isKeys(which) ? undefined : which, depth);
-		const values = isKeys(which) ? keyColumns(which) : scanValues(which);
-		return toReading(await this.#query(sql, { ...values, known }));
+	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known: readonly number[] = []) {
+		const isScan = "limit" in which;
+		const question = askReading(this.#tables, isScan ? which : undefined, depth);
+		const values = isScan ? scanValues(which) : send("k", CHECKPOINT_KEY, which);
+		const { checkpoints = [], writes = [], blobs = [] } = await this.#ask(question, { known, ...values });
+		return { checkpoints, writes, blobs };
 	}
 
-	async readPath({ threadId, ns, id }: CheckpointKey, limit: number): Promise<PathReading> {
-		const values = { thread: toText(threadId), ns: toText(ns), id: toText(id), limit };
-		return toPathReading(await this.#query(this.#sql.readPath, values), (writer, since) => {
-			// Another writer may change the thread again and again without a change of its row. Batches are positive.
-			return writer === this.#writer ? since : --this.#lastEpoch;
-		});
+	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
+		const found = await this.#ask(this.#sql.path, { threadId, ns, id, limit });
+		const { path, siblings, writes, deltaBases, orphans, states } = found;
+		const [state] = states;
+		// Another writer may change the thread again and again without a change of its row. Batches are positive.
+		const epoch = state?.writer === this.#writer ? state.since : --this.#lastEpoch;
+		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
-	async readThread(threadId: string): Promise<ThreadReading> {
-		return toThreadReading(await this.#query(this.#sql.readThread, { thread: toText(threadId) }));
+	async readOutline(threadId: string) {
+		const found = await this.#ask(this.#sql.outline, { threadId });
+		found.checkpoints.sort(compareRows);
+		return found;
 	}
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
-		return (await this.#query(this.#sql.getBlobs, { ids, known: [] })).map(toBlob);
+	readThread(threadId: string) {
+		return this.#ask(this.#sql.thread, { threadId });
 	}
 
-	async findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		const rows = splitUnion(await this.#query(this.#sql.findRuns, { runs: runIds.map(toText) }));
-		return { checkpoints: rows("checkpoint").map(toListedCheckpoint), writes: rows("write").map(toWriteKey) };
+	async getBlobs(ids: readonly number[]) {
+		return (await this.#ask(this.#sql.blobs, { ids, known: [] })).blobs;
 	}
 
-	async getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return (await this.#query(this.#sql.getThread, { thread: toText(threadId) })).map(toThread)[0];
+	findRuns(runIds: readonly string[]) {
+		return this.#ask(this.#sql.runs, { runs: runIds.map(toText) });
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START): Promise<ThreadRow[]> {
-		const { updatedAt, threadId } = after;
-		const values = { minute: minuteOf(updatedAt), updated: updatedAt, thread: toText(threadId), limit };
-		return (await this.#query(this.#sql.listThreads, values)).map(toThread);
+	async getThread(threadId: string) {
+		return (await this.#ask(this.#sql.threadRow, { threadId })).threads[0];
 	}
 
-	async readFamily(family: number): Promise<{ blobs: ListedBlob[]; threads: ThreadRow[] }> {
-		const rows = splitUnion(await this.#query(this.#sql.readFamily, { family }));
-		return { blobs: rows("blob").map(toListedBlob), threads: rows("thread").map(toThread) };
+	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START) {
+		return (await this.#ask(this.#sql.threadRows, { limit, ...after })).threads;
+	}
+
+	async readFamily(family: number) {
+		const { blobs, named, deltaBases } = await this.#ask(this.#sql.family, { family });
+		return { blobs, named: named.map(({ id }) => id), deltaBases };
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
-		return (await this.#query(this.#sql.listFamilies, { limit, after })).map(([family]) => Number(family));
+		return (await this.#query(this.#sql.families, { limit, after })).map(([family]) => Number(family));
 	}
 
-	async totals(): Promise<StorageTotals> {
+	async totals() {
 		const [row = []] = await this.#query(this.#sql.totals);
 		const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0, threads = 0, blobs = 0] = row.map(Number);
 		return { threads, checkpoints, writes, bytes: { checkpoints: headBytes, blobs, writes: valueBytes } };
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		const values = { ...putValues(batch), writer: this.#writer };
-		await this.#open();
-		return this.#session.run((query, isRetry) => {
-			const store = async () => toPutResult(await query(putStatement(this.#tables, batch, isRetry), values), batch);
-			// The first sending may still be under way: once the thread is locked it has ended.
-			return isRetry ? inTransaction(query, () => query(this.#sql.lockThread, values).then(store)) : store();
+		const values = putValues(batch, this.#writer);
+		return this.#run((query, isRetry) => {
+			const store = async () => toPutResult(await query(putStatement(this.#tables, batch), values), batch);
+			if (!isRetry) return store();
+			return inTransaction(query, async () => {
+				await query(this.#sql.lockThread, values);
+				const stored = await query(this.#sql.findStored, values);
+				return stored.length > 0 ? toPutResult(stored, batch) : store();
+			});
 		});
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
-		const thread = toText(batch.threadId);
+		const { threadId, newStamp, checkpoints, writes, orphans, relinked, deltaBases } = batch;
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
-			const [found] = await query(this.#sql.lockThread, { thread });
+			const [found] = await query(this.#sql.lockThread, { threadId });
 			const [number, , stamp] = found?.map(Number) ?? [];
-			if (earlier !== undefined && stamp === batch.newStamp) return earlier;
+			if (earlier !== undefined && stamp === newStamp) return earlier;
 			if (number === undefined || stamp !== batch.stamp) return undefined;
-			const removed = noRows();
-			const { checkpoints, writes, orphans, relinked, deltaBases } = batch;
-			if (checkpoints.length > 0)
-				addCount(removed, await query(this.#sql.removeRows, { number, ...keyColumns(checkpoints) }));
-			if (writes.length + orphans.length > 0) {
-				const areOrphans = [...writes.map(() => false), ...orphans.map(() => true)];
-				const keys = writeKeyColumns([...writes, ...orphans]);
-				addCount(removed, await query(this.#sql.removeWrites, { number, ...keys, areOrphans }));
-			}
-			await this.#putRows(query, number, { checkpoints: relinked, writes: [], deltaBases });
-			await query(this.#sql.restamp, { number, thread, stamp: batch.newStamp, writer: this.#writer });
+			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: "yes" }))];
+			const keys = { ...send("key", CHECKPOINT_KEY, checkpoints), ...send("old", OLD_WRITE, old) };
+			const removed = toRowCount(await query(this.#sql.removeRows, { number, ...keys }));
+			const rows = { ...send("checkpoint", CHECKPOINT, relinked), ...send("base", BASE, deltaBases) };
+			await query(this.#sql.putRows, { number, ...rows });
+			await query(this.#sql.restamp, { number, threadId, stamp: newStamp, writer: this.#writer });
 			return removed;
 		});
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const { fresh, now, keys } = batch;
-		const target = {
-			thread: toText(batch.target),
-			number: fresh,
-			fresh,
-			now,
-			minute: minuteOf(now),
-			writer: this.#writer,
-		};
+		const writer = this.#writer;
+		const target = { threadId: batch.target, number: fresh, fresh, stamp: fresh, now, writer };
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
-			const [found] = await query(this.#sql.lockThread, { thread: toText(batch.source) });
+			const [found] = await query(this.#sql.lockThread, { threadId: batch.source });
 			const [source, family, stamp] = found?.map(Number) ?? [];
 			const isCurrent = source !== undefined && stamp === batch.stamp;
 			const added = isCurrent ? await query(this.#sql.addThread, { ...target, family }) : [];
@@ -178,33 +151,19 @@ export class PostgresStorage implements Storage {
 				const [there] = await query(this.#sql.lockThread, target);
 				return Number(there?.[0]) === fresh ? earlier : undefined;
 			}
-			await query(this.#sql.copyRows, { ...target, source, ...(keys && keyColumns(keys)) });
-			await this.#putRows(query, fresh, batch);
-			await query(this.#sql.restamp, { ...target, stamp: fresh });
-			const copied = noRows();
-			addCount(copied, await query(this.#sql.countRows, target));
-			return copied;
+			await query(this.#sql.copyRows, { ...target, source, ...(keys && send("key", CHECKPOINT_KEY, keys)) });
+			const rows = { ...send("checkpoint", CHECKPOINT, batch.checkpoints), ...send("base", BASE, batch.deltaBases) };
+			await query(this.#sql.putRows, { ...target, ...rows, ...send("write", NEW_WRITE, batch.writes) });
+			await query(this.#sql.restamp, target);
+			return toRowCount(await query(this.#sql.countRows, target));
 		});
-	}
-
-	/** Adds rows to a thread, or puts them in place of those with their keys. */
-	async #putRows(
-		query: Query,
-		number: number,
-		{ checkpoints, writes, deltaBases }: Pick<CopyBatch, "checkpoints" | "writes" | "deltaBases">,
-	): Promise<void> {
-		if (checkpoints.length > 0) await query(this.#sql.putCheckpoints, { number, ...checkpointColumns(checkpoints) });
-		if (writes.length > 0) await query(this.#sql.addWrites, { number, fresh: number, ...writeColumns(writes) });
-		if (deltaBases.length > 0) await query(this.#sql.putBases, { number, ...baseColumns(deltaBases) });
 	}
 
 	async removeThread(threadId: string): Promise<RowCount> {
 		return this.#transact<RowCount>(async (query, earlier) => {
-			const [found] = await query(this.#sql.removeThread, { thread: toText(threadId) });
-			if (found === undefined) return earlier ?? noRows();
-			const removed = noRows();
-			addCount(removed, await query(this.#sql.removeRows, { number: Number(found[0]) }));
-			return removed;
+			const [found] = await query(this.#sql.removeThread, { threadId });
+			if (found === undefined) return earlier ?? toRowCount([]);
+			return toRowCount(await query(this.#sql.removeRows, { number: Number(found[0]) }));
 		});
 	}
 
@@ -217,20 +176,12 @@ export class PostgresStorage implements Storage {
 		// Rows that a try before has replaced are not found again.
 		return this.#transact<number>(async (query, earlier = 0) => {
 			let count = 0;
-			for (const replacement of replacements) count += (await this.#replace(query, replacement)).length;
+			for (const replacement of replacements) {
+				const key = "key" in replacement ? replacement.key : undefined;
+				count += (await query(this.#sql.replace[replacement.kind], { ...replacement, ...key })).length;
+			}
 			return Math.max(count, earlier);
 		});
-	}
-
-	#replace(query: Query, { from, to, ...place }: Replacement): Promise<SqlRow[]> {
-		const bytes = { from: asBuffer(from), to: asBuffer(to) };
-		if (place.kind === "blob") return query(this.#sql.replaceBlob, { ...bytes, id: place.id });
-		const { threadId, ns, id } = place.key;
-		const key = { ...bytes, thread: toText(threadId), ns: toText(ns), id: toText(id) };
-		if (place.kind === "checkpoint") return query(this.#sql.replaceHead, key);
-		if (place.kind === "deltaBase") return query(this.#sql.replaceBase, { ...key, channel: toText(place.channel) });
-		const { taskId, generation, idx } = place.key;
-		return query(this.#sql.replaceValue, { ...key, task: toText(taskId), generation, idx });
 	}
 
 	async clear(): Promise<void> {
@@ -241,36 +192,27 @@ export class PostgresStorage implements Storage {
 		});
 	}
 
-	async check(): Promise<StorageDamage[]> {
-		const rows = splitUnion(await this.#query(this.#sql.check));
+	/** Repairs by counting again, and by removing rows of which only the number of their thread is left. */
+	async check(repairs = false): Promise<StorageDamage[]> {
+		const { miscounted, lost } = await this.#ask(this.#sql.check);
+		for (const { threadId } of repairs ? miscounted : []) {
+			const stamp = await this.reserveIds(1);
+			await this.#transact(async (query) => {
+				// Locked before its rows are counted: nobody adds one meanwhile.
+				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
+				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
+			});
+		}
+		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
 		return [
-			...rows("miscounted").map(([threadId]) => ({
-				threadId: fromText(threadId as string),
+			...miscounted.map(({ threadId }) => ({
+				threadId,
 				problem: "The thread's row miscounts its checkpoints, or names another than the newest.",
 			})),
-			...rows("lost").map(([number, table]) => ({
+			...lost.map(({ number, table }) => ({
 				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
 			})),
 		];
-	}
-
-	/** Counts again, and removes rows of which only the number of their thread is left. */
-	async repair(): Promise<StorageDamage[]> {
-		const damage = await this.check();
-		for (const { threadId } of damage) if (threadId !== undefined) await this.#recount(threadId);
-		if (damage.some(({ threadId }) => threadId === undefined)) await this.#query(this.#sql.sweep);
-		return damage;
-	}
-
-	/** The thread is locked before its rows are counted: nobody adds one meanwhile. */
-	async #recount(threadId: string): Promise<void> {
-		const thread = toText(threadId);
-		const stamp = await this.reserveIds(1);
-		await this.#transact(async (query) => {
-			const [found] = await query(this.#sql.lockThread, { thread });
-			if (found === undefined) return;
-			await query(this.#sql.restamp, { number: Number(found[0]), thread, stamp, writer: this.#writer });
-		});
 	}
 
 	/** Nothing is ever left half removed, and the server gives space back by itself. */
@@ -282,30 +224,43 @@ export class PostgresStorage implements Storage {
 		await this.#session.close();
 	}
 
-	async #query(sql: string, values?: Values): Promise<SqlRow[]> {
-		await this.#open();
-		return this.#session.query(sql, values);
+	async #ask<Answer>({ sql, read }: Question<Answer>, values?: Values): Promise<Answer> {
+		return read(await this.#query(sql, values));
 	}
 
-	async #transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
-		await this.#open();
-		return this.#session.transact(work);
+	/** One statement, in one round trip. If it changes anything, it must bear to be run twice. */
+	#query(sql: string, values?: Values): Promise<SqlRow[]> {
+		return this.#run((query) => query(sql, values));
 	}
 
-	/** An error rejects the calls that wait for it; the next one begins anew. */
-	#open(): Promise<void> {
-		this.#ready ??= migrate(this.#session, this.#schema).catch((error) => {
+	/**
+	 * Several statements as one transaction.
+	 *
+	 * @param work is told, when it is tried again, what the try before answered whose commit may have come through
+	 */
+	#transact<T>(work: (query: Query, earlier: T | undefined) => Promise<T>): Promise<T> {
+		let earlier: T | undefined;
+		return this.#run((query) =>
+			inTransaction(query, async () => {
+				earlier = await work(query, earlier);
+				return earlier;
+			}),
+		);
+	}
+
+	/** Sets up the tables first. An error of that rejects the calls that wait for it; the next one begins anew. */
+	async #run<T>(work: (query: Query, isRetry: boolean) => Promise<T>): Promise<T> {
+		this.#ready ??= setUp(this.#session, this.#schema).catch((error) => {
 			this.#ready = undefined;
 			throw error;
 		});
-		return this.#ready;
+		await this.#ready;
+		return this.#session.run(work);
 	}
 }
 
-function isKeys(which: Scan | readonly CheckpointKey[]): which is readonly CheckpointKey[] {
-	return Array.isArray(which);
-}
-
-function noRows(): RowCount {
-	return { checkpoints: 0, writes: 0, bytes: 0 };
+/** Of how many checkpoints and their bytes, writes and theirs. */
+function toRowCount([row]: SqlRow[]): RowCount {
+	const [checkpoints = 0, headBytes = 0, writes = 0, valueBytes = 0] = row?.map(Number) ?? [];
+	return { checkpoints, writes, bytes: headBytes + valueBytes };
 }

@@ -1,5 +1,5 @@
 import { CheckpointError, locate, type Place } from "../../errors.ts";
-import { allThreads } from "../all-threads.ts";
+import { allThreads, rowPages } from "../all-threads.ts";
 import type {
 	BlobRow,
 	CheckpointKey,
@@ -7,6 +7,7 @@ import type {
 	CopyBatch,
 	DeltaBaseRow,
 	Depth,
+	FamilyReading,
 	FoundCheckpoint,
 	ListedBlob,
 	NewWrite,
@@ -19,11 +20,8 @@ import type {
 	RowCount,
 	Scan,
 	Storage,
-	StorageDamage,
-	StorageTotals,
 	ThreadReading,
 	ThreadRow,
-	WriteKey,
 	WriteRow,
 } from "../storage.ts";
 import type { Identity, Sealer } from "./sealer.ts";
@@ -48,13 +46,25 @@ export class SealedStorage implements Storage {
 	/** Resolves once it is known that rows may be stored as this storage stores them. */
 	#mayStore: Promise<void> | undefined;
 
+	// What has no bytes is passed on.
+	readonly reserveIds: Storage["reserveIds"] = (count) => this.#inner.reserveIds(count);
+	readonly readOutline: Storage["readOutline"] = (threadId) => this.#inner.readOutline(threadId);
+	readonly findRuns: Storage["findRuns"] = (runIds) => this.#inner.findRuns(runIds);
+	readonly getThread: Storage["getThread"] = (threadId) => this.#inner.getThread(threadId);
+	readonly listThreads: Storage["listThreads"] = (limit, after) => this.#inner.listThreads(limit, after);
+	readonly listFamilies: Storage["listFamilies"] = (limit, after) => this.#inner.listFamilies(limit, after);
+	readonly totals: Storage["totals"] = () => this.#inner.totals();
+	readonly removeThread: Storage["removeThread"] = (threadId) => this.#inner.removeThread(threadId);
+	readonly removeBlobs: Storage["removeBlobs"] = (family, ids) => this.#inner.removeBlobs(family, ids);
+	readonly replaceBytes: Storage["replaceBytes"] = (replacements) => this.#inner.replaceBytes(replacements);
+	readonly clear: Storage["clear"] = () => this.#inner.clear();
+	readonly check: Storage["check"] = (repairs) => this.#inner.check(repairs);
+	readonly tidy: Storage["tidy"] = () => this.#inner.tidy();
+	readonly close: Storage["close"] = () => this.#inner.close();
+
 	constructor(inner: Storage, sealer: Sealer) {
 		this.#inner = inner;
 		this.#sealer = sealer;
-	}
-
-	reserveIds(count: number): Promise<number> {
-		return this.#inner.reserveIds(count);
 	}
 
 	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
@@ -82,9 +92,8 @@ export class SealedStorage implements Storage {
 	}
 
 	async readThread(threadId: string): Promise<ThreadReading> {
-		const { checkpoints, writes, deltaBases } = await this.#inner.readThread(threadId);
+		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
-			checkpoints,
 			writes: writes.map((row) => this.#openWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#openBase(row)),
 		};
@@ -94,28 +103,9 @@ export class SealedStorage implements Storage {
 		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
 	}
 
-	findRuns(runIds: readonly string[]): Promise<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }> {
-		return this.#inner.findRuns(runIds);
-	}
-
-	getThread(threadId: string): Promise<ThreadRow | undefined> {
-		return this.#inner.getThread(threadId);
-	}
-
-	listThreads(limit: number, after: { updatedAt: number; threadId: string } | undefined): Promise<ThreadRow[]> {
-		return this.#inner.listThreads(limit, after);
-	}
-
-	readFamily(family: number): ReturnType<Storage["readFamily"]> {
-		return this.#inner.readFamily(family);
-	}
-
-	listFamilies(limit: number, after: number | undefined): Promise<number[]> {
-		return this.#inner.listFamilies(limit, after);
-	}
-
-	totals(): Promise<StorageTotals> {
-		return this.#inner.totals();
+	async readFamily(family: number): Promise<FamilyReading> {
+		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
+		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
@@ -160,68 +150,37 @@ export class SealedStorage implements Storage {
 
 	/** An encrypted row opens only in its own thread, so that a copy of it has to be sealed for the other. */
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
-		if (this.#sealer.encrypts) return this.#inner.copy(await this.#sealCopy(batch));
-		// Throws if it is encrypted, rather than make a copy that nobody could read.
+		// Throws if it is encrypted without a key, rather than make a copy that nobody could read.
 		await this.read({ threadId: batch.source, limit: 1 }, "rows");
+		const { checkpoints, writes, deltaBases, ...rest } = this.#sealer.encrypts ? await this.#openCopy(batch) : batch;
 		return this.#inner.copy({
-			...batch,
-			checkpoints: batch.checkpoints.map((row) => this.#sealCheckpoint(row)),
-			writes: batch.writes.map((row) => this.#sealWrite(row)),
-			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
+			...rest,
+			checkpoints: checkpoints.map((row) => this.#sealCheckpoint(row)),
+			writes: writes.map((row) => this.#sealWrite(row)),
+			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
 	}
 
 	/** The same copy, of nothing but rows that are given. */
-	async #sealCopy(batch: CopyBatch): Promise<CopyBatch> {
+	async #openCopy(batch: CopyBatch): Promise<CopyBatch> {
 		const { source, target: threadId, keys } = batch;
 		const chosen = keys && new Set(keys.map(placeOf));
 		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
+		const move = <T extends CheckpointKey>(rows: readonly T[]) =>
+			rows.filter(isChosen).map((row) => ({ ...row, threadId }));
 		const checkpoints = new Map<string, CheckpointRow>();
-		for await (const page of this.#checkpointPages(source))
-			for (const row of page.filter(isChosen)) checkpoints.set(placeOf(row), this.#openCheckpoint(row));
+		const outline = await this.#inner.readOutline(source);
+		for await (const page of rowPages(this.#inner, outline.checkpoints.filter(isChosen)))
+			for (const row of move(page.map((row) => this.#openCheckpoint(row)))) checkpoints.set(placeOf(row), row);
 		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
 		const { writes, deltaBases } = await this.readThread(source);
 		return {
 			...batch,
 			keys: [],
-			checkpoints: [...checkpoints.values()].map((row) => this.#sealCheckpoint({ ...row, threadId })),
-			writes: [...writes.filter(isChosen), ...batch.writes].map((row) => this.#sealWrite({ ...row, threadId })),
-			deltaBases: [...deltaBases.filter(isChosen), ...batch.deltaBases].map((row) =>
-				this.#sealBase({ ...row, threadId }),
-			),
+			checkpoints: [...checkpoints.values()],
+			writes: [...move(writes), ...batch.writes],
+			deltaBases: [...move(deltaBases), ...batch.deltaBases],
 		};
-	}
-
-	removeThread(threadId: string): Promise<RowCount> {
-		return this.#inner.removeThread(threadId);
-	}
-
-	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
-		return this.#inner.removeBlobs(family, ids);
-	}
-
-	replaceBytes(replacements: readonly Replacement[]): Promise<number> {
-		return this.#inner.replaceBytes(replacements);
-	}
-
-	clear(): Promise<void> {
-		return this.#inner.clear();
-	}
-
-	check(): Promise<StorageDamage[]> {
-		return this.#inner.check();
-	}
-
-	repair(): Promise<StorageDamage[]> {
-		return this.#inner.repair();
-	}
-
-	tidy(): Promise<boolean> {
-		return this.#inner.tidy();
-	}
-
-	close(): Promise<void> {
-		return this.#inner.close();
 	}
 
 	/**
@@ -260,7 +219,7 @@ export class SealedStorage implements Storage {
 
 	/** All that is stored of a thread, and of its family's blobs. */
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
-		for await (const page of this.#checkpointPages(threadId))
+		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints, BATCH_ROWS))
 			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
@@ -274,15 +233,6 @@ export class SealedStorage implements Storage {
 			const own = rows.filter(({ id }) => ids.has(id));
 			yield own.map((row) => [{ kind: "blob", id: row.id, ...unchanged(row.data) }, blobIdentity(row)]);
 		}
-	}
-
-	async *#checkpointPages(threadId: string): AsyncGenerator<readonly FoundCheckpoint[]> {
-		let after: FoundCheckpoint | undefined;
-		do {
-			const { checkpoints } = await this.#inner.read({ threadId, after, limit: BATCH_ROWS }, "rows");
-			yield checkpoints;
-			after = checkpoints[BATCH_ROWS - 1];
-		} while (after !== undefined);
 	}
 
 	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
@@ -351,18 +301,11 @@ function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
 }
 
 // Everything that a row says besides its bytes is part of its identity, so that a change of it is damage too. Not the
-// generation of a write, which is not known when it is sealed, nor the list of a checkpoint's blobs, which its head has.
+// generation of a write, which is not known when it is sealed.
 
-function checkpointIdentity({
-	threadId,
-	ns,
-	id,
-	parentId,
-	runId,
-	source,
-	step,
-}: Omit<CheckpointRow, "head" | "blobs">) {
-	return (isBound: boolean) => identify("checkpoint", isBound ? threadId : null, ns, id, parentId, runId, source, step);
+function checkpointIdentity(row: Omit<CheckpointRow, "head">): Identity {
+	const { threadId, ns, id, parentId, runId, source, step, blobs } = row;
+	return (isBound) => identify("checkpoint", isBound ? threadId : null, ns, id, parentId, runId, source, step, blobs);
 }
 
 function writeIdentity(row: NewWrite | WriteRow): Identity {
@@ -384,9 +327,12 @@ function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identi
 const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
 
 /** What kind of row it is and its parts, as a JSON array. */
-function identify(kind: string, ...parts: (string | number | null | undefined)[]): string {
+function identify(kind: string, ...parts: (string | number | readonly number[] | null | undefined)[]): string {
 	let text = `["${kind}"`;
-	for (const part of parts) text += `,${typeof part === "string" ? quoteText(part) : (part ?? null)}`;
+	for (const part of parts) {
+		if (typeof part === "string") text += `,${quoteText(part)}`;
+		else text += typeof part === "object" ? `,${JSON.stringify(part)}` : `,${part ?? null}`;
+	}
 	return `${text}]`;
 }
 

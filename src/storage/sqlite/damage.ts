@@ -1,34 +1,26 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { constants, copyFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { CheckpointError, quote } from "../../errors.ts";
 import type { StorageDamage } from "../storage.ts";
-import { isBusy, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
+import { codeOf, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
-import { addThread } from "./write.ts";
+import { addThread, NEWEST } from "./write.ts";
 
+const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
+	WHERE pageno IN (SELECT value FROM json_each(?))`;
+const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
+const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
+	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
 const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
 	AND r.parent_id IS k.parent_id`;
 /** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
-const HIDDEN = {
+const QUESTIONS = {
 	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
 			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
 	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
 		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
-	"The row of the thread is not found.": `SELECT thread_id AS threadId FROM delta_threads i INDEXED BY delta_threads_family
-		WHERE NOT EXISTS (SELECT 1 FROM delta_threads t NOT INDEXED WHERE t.thread_id = i.thread_id)`,
-	"A write is not found.": `SELECT DISTINCT thread_id AS threadId FROM delta_writes w NOT INDEXED
-		LEFT JOIN delta_checkpoints ON pk = checkpoint_pk WHERE NOT EXISTS (SELECT 1 FROM delta_writes f NOT INDEXED
-			WHERE f.checkpoint_pk = w.checkpoint_pk AND f.task_id = w.task_id AND f.generation = w.generation AND f.idx = w.idx)`,
-};
-
-const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
-const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
-	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
-const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
-	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
-const COUNTS = {
 	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
 		FROM delta_threads
 		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
@@ -42,67 +34,60 @@ const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(iif(json_va
 	CROSS JOIN delta_blobs b ON b.id = named.value WHERE thread_id = ? LIMIT 1`;
 const RECOUNT = `UPDATE delta_threads
 	SET stamp = ?, checkpoints = (${COUNT}), newest = (${NEWEST}), updated_minute = updated_at / 60000`;
-/** Processes hand out numbers that they reserved long ago: those of a while are left out. */
+/** Processes hand out numbers that they reserved long ago: of those left out, the last are free. */
 const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
 	(SELECT ifnull(max(id), 0) FROM delta_blobs), (SELECT ifnull(max(family), 0) FROM delta_blobs),
 	(SELECT ifnull(max(family), 0) FROM delta_threads), (SELECT ifnull(max(stamp), 0) FROM delta_threads))
-	RETURNING next_id AS next`;
+	RETURNING next_id AS free`;
 
-/**
- * Looks for damage with SQLite's own means: of the structure, where rows may be lost or hidden; and by comparing rows with
- * each other, of what some count of others.
- */
-export function findDamage(session: SqliteSession): Record<"structure" | "counts", StorageDamage[]> {
-	const structure = collect(() => checkIntegrity(session));
-	return {
-		structure: structure.length === 0 ? [] : [...structure, ...ask(session, HIDDEN)],
-		counts: ask(session, COUNTS),
-	};
+/** Looks for damage of the structure, where rows may be lost or hidden, and compares rows with each other. */
+export function findDamage(session: SqliteSession): Record<"structure" | "rows", StorageDamage[]> {
+	return { structure: collect("", () => checkIntegrity(session)), rows: findMismatches(session) };
 }
 
-/** SQLite names trees by their first pages, and tables say more. */
+/** SQLite names pages only, and the tables and indexes that they belong to say more. */
 function checkIntegrity(session: SqliteSession): StorageDamage[] {
 	const answers = session.all<{ integrity_check: string }>("PRAGMA integrity_check");
-	return answers.flatMap(({ integrity_check: text }) => {
-		const tree = /\bTree (\d+)/.exec(text)?.[1];
-		const found = session.get<{ name: string }>("SELECT tbl_name AS name FROM sqlite_schema WHERE rootpage = ?", tree);
-		return text === "ok" ? [] : { problem: found === undefined ? text : `${text} (${found.name})` };
-	});
+	const texts = answers.map((answer) => answer.integrity_check).filter((text) => text !== "ok");
+	const pages = texts.flatMap((text) => text.match(/(?<=\bpage )\d+/g) ?? []);
+	return [
+		...texts.map((problem) => ({ problem })),
+		...(pages.length === 0 ? [] : collect("", () => session.all(FIND_TABLES, JSON.stringify(pages)))),
+	];
 }
 
-function ask(session: SqliteSession, questions: Record<string, string>): StorageDamage[] {
-	return Object.entries(questions).flatMap(([problem, sql]) =>
-		collect(() => session.all<{ threadId: string | undefined }>(sql).map(({ threadId }) => ({ threadId, problem }))),
+function findMismatches(session: SqliteSession): StorageDamage[] {
+	return Object.entries(QUESTIONS).flatMap(([problem, sql]) =>
+		collect(problem, () => session.all<StorageDamage>(sql).map(({ threadId }) => ({ threadId, problem }))),
 	);
 }
 
 /** What a check answers, or that it can't be made. */
-function collect(check: () => StorageDamage[]): StorageDamage[] {
+function collect(question: string, check: () => StorageDamage[]): StorageDamage[] {
 	try {
 		return check();
 	} catch (error) {
-		if (!isCorrupt(error)) throw error;
-		return [{ problem: (error as Error).message }];
+		// An application's own SQLite may lack a table that is asked.
+		if (!isCorrupt(error) && codeOf(error) !== "SQLITE_ERROR") throw error;
+		return [{ problem: `${question} ${(error as Error).message}`.trim() }];
 	}
 }
 
 /** Whether SQLite, or this package, could not read what is stored. */
 export function isCorrupt(error: unknown): boolean {
-	const { code } = error as { code?: unknown };
-	return error instanceof CheckpointError ? code === "CORRUPT" : String(code).startsWith("SQLITE_CORRUPT");
+	return /^(SQLITE_)?CORRUPT/.test(codeOf(error));
 }
 
 /** Makes right what rows say of others. Whatever builds on rows that were read before is refused afterwards. */
 export function recount(session: SqliteSession): void {
 	for (const table of ["delta_writes", "delta_bases"])
 		session.run(`DELETE FROM ${table} WHERE checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)`);
-	let { next } = session.get(SKIP_IDS) as { next: number };
+	let { free } = session.get(SKIP_IDS) as { free: number };
 	for (const { threadId } of session.all<{ threadId: string }>(FIND_THREADLESS)) {
-		const { family = next } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
-		addThread(session, threadId, family, next++, Date.now());
+		const { family = --free } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
+		addThread(session, threadId, family, family, Date.now());
 	}
-	session.run(RECOUNT, next++);
-	session.run("UPDATE delta_format SET next_id = ?", next);
+	session.run(RECOUNT, --free);
 }
 
 /** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
@@ -111,20 +96,26 @@ const KEYS = {
 	delta_checkpoints: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints INDEXED BY delta_checkpoints_key",
 	delta_writes: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
 	delta_bases: "SELECT pk AS key, thread_id AS threadId FROM delta_checkpoints NOT INDEXED",
-	delta_blobs: "SELECT id AS key, NULL AS threadId FROM delta_blobs INDEXED BY delta_blobs_family",
+	delta_blobs: "SELECT id AS key FROM delta_blobs INDEXED BY delta_blobs_family",
 };
 
 /**
  * Copies what SQLite can still read of a damaged file to a new one, and puts that in its place. The damaged file stays
- * beside it, under another name. Killed at any moment it leaves the one or the other.
- *
- * @returns what is missing now, and where the damaged file is
+ * beside it, under another name. Killed at any moment it leaves the one or the other in place.
  */
 export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile: string } {
 	const unfinished = `${path}.repairing`;
 	for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
-	const damaged = openAlone(path);
+	const damaged = openDatabase(path);
 	try {
+		// Otherwise SQLite refuses a file that is shorter than it should be.
+		damaged.unsafeMode(true);
+		// Keeps others from the file until it is closed. Throws if they have it open.
+		isReadable(() => {
+			damaged.pragma("writable_schema = ON");
+			damaged.pragma("locking_mode = EXCLUSIVE");
+			damaged.exec("BEGIN IMMEDIATE; COMMIT");
+		});
 		const lost = copyRows(damaged, unfinished);
 		const damagedFile = keepFile(path, damaged);
 		renameSync(unfinished, path);
@@ -134,63 +125,37 @@ export function rebuildFile(path: string): { lost: StorageDamage[]; damagedFile:
 	}
 }
 
-/** Keeps others from the file until it is closed. Throws if they have it open. */
-function openAlone(path: string): SqliteDatabase {
-	const db = openDatabase(path);
-	try {
-		// Otherwise SQLite refuses a file that is shorter than it should be.
-		db.unsafeMode(true);
-		db.pragma("writable_schema = ON");
-		db.pragma("locking_mode = EXCLUSIVE");
-		db.exec("BEGIN IMMEDIATE; COMMIT");
-	} catch (error) {
-		if (!isBusy(error)) return db;
-		db.close();
-		throw error;
-	}
-	return db;
-}
-
-/** Gives the damaged file a second name. Its log is taken over into it, so that none is left for the new file. */
+/** Copies the damaged file. Its log is taken over into it, so that none is left for the new file. */
 function keepFile(path: string, db: SqliteDatabase): string {
 	let kept = `${path}.damaged`;
 	for (let n = 2; existsSync(kept); n++) kept = `${path}.damaged-${n}`;
 	if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size) copyFileSync(`${path}-wal`, `${kept}-wal`);
 	db.pragma("journal_mode = DELETE");
-	try {
-		linkSync(path, kept);
-	} catch {
-		copyFileSync(path, kept);
-	}
+	copyFileSync(path, kept, constants.COPYFILE_FICLONE);
 	return kept;
 }
 
 function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
-	const target = openDatabase(path);
+	const session = new SqliteSession(openDatabase(path));
 	try {
 		// Without a log, which would become as large as the file.
-		setUp(target, { ...fileSource(path), configure: (db) => db.pragma("auto_vacuum = INCREMENTAL") });
-		const session = new SqliteSession(target);
-		return target
-			.transaction(() => {
-				const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
-				if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
-					throw new CheckpointError(
-						"CORRUPT",
-						`SQLite can read nothing of ${quote(damaged.name)}: restore a backup, or choose another file.`,
-					);
-				readRows(damaged, "SELECT next_id FROM delta_format", ({ next_id }) =>
-					session.run("UPDATE delta_format SET next_id = ?", next_id),
-				);
-				lost.push(...findDamage(session).counts);
-				recount(session);
-				return lost;
-			})
-			.immediate();
+		setUp(session, { ...fileSource(path), configure: (db) => db.pragma("auto_vacuum = INCREMENTAL") });
+		return session.transaction.immediate(() => {
+			const lost = Object.entries(KEYS).flatMap(([table, keys]) => copyTable(damaged, session, table, keys));
+			if (lost.length > 0 && session.get("SELECT 1 FROM delta_checkpoints") === undefined)
+				throw new CheckpointError("CORRUPT", `SQLite can read nothing of ${quote(damaged.name)}: restore a backup.`);
+			const setNextId = (row: object) => session.run("UPDATE delta_format SET next_id = :next_id", row);
+			readRows(damaged, "SELECT next_id FROM delta_format", setNextId);
+			lost.push(...findMismatches(session));
+			recount(session);
+			return lost;
+		}) as StorageDamage[];
 	} finally {
-		target.close();
+		session.db.close();
 	}
 }
+
+type Key = { key: unknown; threadId?: string };
 
 /** From both ends as far as rows can be read, and between by their keys. */
 function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string, keys: string): StorageDamage[] {
@@ -198,32 +163,24 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 	const names = columns.map(({ name }) => name).join(", ");
 	const insert = `INSERT OR IGNORE INTO ${table} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
 	const key = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
-	const copy = (rest: string, ...parameters: unknown[]) =>
-		readRows(
-			damaged,
-			`SELECT ${names} FROM ${table} NOT INDEXED ${rest}`,
-			(row) => target.run(insert, ...Object.values(row)),
-			...parameters,
-		);
+	const select = `SELECT ${names} FROM ${table} NOT INDEXED`;
+	const add = (row: object) => target.run(insert, ...Object.values(row));
+	const copy = (rest: string, ...keys: unknown[]) => readRows(damaged, `${select} ${rest}`, add, ...keys);
 	if (copy(`ORDER BY ${key.join(", ")}`)) return [];
 	copy(`ORDER BY ${key.join(" DESC, ")} DESC`);
-	const known = new Map<unknown, unknown>();
-	for (const db of [damaged, target.db])
-		readRows(db, keys, ({ key: value, threadId }) => known.set(value, threadId ?? undefined));
-	const lost = new Set<unknown>([undefined]);
-	for (const [value, threadId] of known) if (!copy(`WHERE ${key[0]} = ?`, value)) lost.add(threadId);
-	const problem = `Rows of ${table} can't be read, and are lost.`;
-	return [...lost].map((threadId) => ({ threadId: threadId as string | undefined, problem }));
+	const known = new Map<unknown, string | undefined>();
+	for (const db of [damaged, target.db]) readRows<Key>(db, keys, (row) => known.set(row.key, row.threadId));
+	const lost = [...known].filter(([value]) => !copy(`WHERE ${key[0]} = ?`, value));
+	const threads = new Set([undefined, ...lost.map(([, threadId]) => threadId)]);
+	return [...threads].map((threadId) => ({ threadId, problem: `Rows of ${table} can't be read, and are lost.` }));
 }
 
 /** Answers whether all rows could be read and used. */
-function readRows(db: SqliteDatabase, sql: string, use: (row: SqlRow) => void, ...parameters: unknown[]): boolean {
+function readRows<Row>(db: SqliteDatabase, sql: string, use: (row: Row) => void, ...parameters: unknown[]): boolean {
 	return isReadable(() => {
-		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as SqlRow));
+		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as Row));
 	});
 }
-
-type SqlRow = Record<string, unknown>;
 
 /** Runs what may meet damage. A row that has become impossible is damaged too. */
 function isReadable(work: () => void): boolean {
@@ -231,8 +188,7 @@ function isReadable(work: () => void): boolean {
 		work();
 		return true;
 	} catch (error) {
-		const { code } = error as { code?: unknown };
-		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(String(code))) throw error;
+		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(codeOf(error))) throw error;
 		return false;
 	}
 }

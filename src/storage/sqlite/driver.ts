@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { CheckpointError, quote } from "../../errors.ts";
+import { CheckpointError, type CheckpointErrorCode, quote } from "../../errors.ts";
 
 /** The part of a better-sqlite3 statement that is used here. */
 export interface SqliteStatement {
@@ -20,7 +20,8 @@ export interface SqliteDatabase {
 	prepare(sql: string): SqliteStatement;
 	exec(sql: string): unknown;
 	pragma(text: string, options?: { simple?: boolean }): unknown;
-	transaction<R>(run: () => R): { (): R; immediate(): R };
+	/** Runs work in a transaction, or in a savepoint of the one that is open. */
+	transaction(run: Transaction): Transaction & { immediate: Transaction };
 	/** @param progress answers how many pages to copy next */
 	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
 	/** Allows to open what is damaged. */
@@ -28,21 +29,20 @@ export interface SqliteDatabase {
 	close(): unknown;
 }
 
+type Transaction = (work: () => unknown) => unknown;
+
 /**
  * Opens a file with better-sqlite3, which is loaded only now: the package can be installed without it.
  *
  * SQLite itself does not wait for other processes, which would stop this one: whoever calls it tries again.
  */
-export function openDatabase(
-	path: string,
-	options: { readonly?: boolean; fileMustExist?: boolean } = {},
-): SqliteDatabase {
+export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 	try {
-		const Database = createRequire(import.meta.url)("better-sqlite3") as DatabaseConstructor;
-		return new Database(path, { ...options, timeout: 0 });
+		const Database = createRequire(import.meta.url)("better-sqlite3");
+		return new Database(path, { readonly: isReadOnly, timeout: 0 });
 	} catch (cause) {
 		// The native part is loaded by the constructor, so that is where an unfinished installation shows.
-		if (cause instanceof TypeError || String((cause as { code?: unknown }).code).startsWith("SQLITE_"))
+		if (cause instanceof TypeError || codeOf(cause).startsWith("SQLITE_"))
 			throw new CheckpointError("CANT_OPEN", `Can't open ${quote(path)}: ${(cause as Error).message}.`, { cause });
 		throw new CheckpointError(
 			"MISSING_DRIVER",
@@ -52,15 +52,15 @@ export function openDatabase(
 	}
 }
 
-type DatabaseConstructor = new (path: string, options: object) => SqliteDatabase;
-
 /** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
 	readonly db: SqliteDatabase;
+	readonly transaction: ReturnType<SqliteDatabase["transaction"]>;
 	readonly #statements = new Map<string, SqliteStatement>();
 
 	constructor(db: SqliteDatabase) {
 		this.db = db;
+		this.transaction = db.transaction((work) => work());
 	}
 
 	run(sql: string, ...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint } {
@@ -98,35 +98,34 @@ export function identify(path: string | undefined): string | undefined {
 	return found && `${found.dev} ${found.ino}`;
 }
 
-/** Whether another connection is in the way, for a moment or for long. */
-export function isBusy(error: unknown): boolean {
-	const code = String((error as { code?: unknown } | undefined)?.code);
-	return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+/** SQLite's own name of an error, if it has one. */
+export function codeOf(error: unknown): string {
+	return String((error as { code?: unknown } | undefined)?.code);
 }
 
-/** An error that is waited for as a busy database is. */
-export function busyError(message: string): Error {
-	return Object.assign(new Error(message), { code: "SQLITE_BUSY" });
+/** Whether another connection is in the way, for a moment or for long. */
+export function isBusy(error: unknown): boolean {
+	return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error));
 }
+
+/** What SQLite's errors mean to a user, by how they begin. */
+const MEANINGS: readonly [beginning: RegExp, code: CheckpointErrorCode, advice: string][] = [
+	[/^undefined The database connection is not open/, "CLOSED", "open a new one"],
+	[/^SQLITE_(BUSY|LOCKED)/, "BUSY", "held for longer than the busy timeout, try again or raise `busyTimeout`"],
+	[/^SQLITE_READONLY/, "READ_ONLY", "the file can't be written to, check its permissions"],
+	[/^SQLITE_FULL/, "DISK_FULL", "nothing was stored, make room and call again"],
+	[/^SQLITE_IOERR/, "IO_ERROR", "nothing was stored, see the code of the cause"],
+	[/^SQLITE_(CANTOPEN|PERM|AUTH)/, "CANT_OPEN", "check that its folder is there, and permissions"],
+	[/^SQLITE_NOMEM/, "OUT_OF_MEMORY", "nothing was stored"],
+	[/^SQLITE_NOTADB/, "FOREIGN_DATABASE", "choose another file"],
+	[/^SQLITE_CORRUPT/, "CORRUPT", "the file is damaged, call repair()"],
+	[/^/, "STORAGE", "see the cause"],
+];
 
 /** The error a user gets for one of SQLite's. */
 export function translateError(error: unknown, name: string): unknown {
 	if (error instanceof CheckpointError || !(error instanceof Error)) return error;
-	const code = (error as { code?: unknown }).code;
-	const fail = (kind: ConstructorParameters<typeof CheckpointError>[0], advice: string) =>
-		new CheckpointError(kind, `${quote(name)}: ${error.message}: ${advice}.`, { cause: error });
-	if (error.message === "The database connection is not open") return fail("CLOSED", "open a new one");
-	if (typeof code !== "string") return fail("STORAGE", "see the cause");
-	if (isBusy(error))
-		return fail("BUSY", "another process held it longer than the busy timeout, try again or raise `busyTimeout`");
-	if (code.startsWith("SQLITE_READONLY"))
-		return fail("READ_ONLY", "the file can't be written to, check its permissions");
-	if (code === "SQLITE_FULL") return fail("DISK_FULL", "nothing was stored, make room and call again");
-	if (code.startsWith("SQLITE_IOERR")) return fail("IO_ERROR", `nothing was stored, SQLite reported ${code}`);
-	if (code.startsWith("SQLITE_CANTOPEN") || code === "SQLITE_PERM" || code.startsWith("SQLITE_AUTH"))
-		return fail("CANT_OPEN", "check that its folder is there, and permissions");
-	if (code === "SQLITE_NOMEM") return fail("OUT_OF_MEMORY", "nothing was stored");
-	if (code === "SQLITE_NOTADB") return fail("FOREIGN_DATABASE", "choose another file");
-	if (code.startsWith("SQLITE_CORRUPT")) return fail("CORRUPT", "the file is damaged, call repair()");
-	return fail("STORAGE", `SQLite reported ${code}`);
+	const text = `${codeOf(error)} ${error.message}`;
+	const [, code, advice] = MEANINGS.find(([beginning]) => beginning.test(text)) as (typeof MEANINGS)[number];
+	return new CheckpointError(code, `${quote(name)}: ${error.message}: ${advice}.`, { cause: error });
 }

@@ -1,16 +1,13 @@
 import { CheckpointError, type CheckpointErrorCode, quote } from "../../errors.ts";
-import type { SqliteDatabase } from "./driver.ts";
+import type { SqliteSession } from "./driver.ts";
 import type { SqliteSource } from "./source.ts";
 
 /** The stored format that this version of the package reads and writes. */
 const FORMAT_VERSION = 1;
 
 /**
- * Names carry a prefix because the database may be the application's own.
- *
- * A small put changes three pages: of threads, of checkpoints and of the index over their keys. That index also has the
- * parents, so that the children of a checkpoint are found without reading rows; threads are indexed by the minute of their
- * last change, which moves them within the index once a minute at the most.
+ * Names carry a prefix because the database may be the application's own. The index over keys also has the parents, so
+ * that children are found without reading rows. See README.md for why there are no more indexes.
  */
 const SCHEMA = `
 CREATE TABLE delta_threads (
@@ -87,14 +84,9 @@ const STATEMENTS = new Map(
 	[...SCHEMA.matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g)].map(([sql, name = ""]) => [name, sql]),
 );
 
-/**
- * Refuses a database that is not one of this package, or of a newer version of it. Changes nothing.
- *
- * @param isShared the application handed over its own open database, so that other tables are no surprise
- * @returns whether it has our tables
- */
-function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boolean {
-	const rows = db.prepare("SELECT type, name, sql FROM sqlite_schema").all() as Record<string, string>[];
+/** Answers whether a database has our tables. Refuses one of something else, unless it is shared, or of a newer version. */
+function checkFormat(session: SqliteSession, name: string, isShared?: boolean): boolean {
+	const rows = session.all<Record<string, string>>("SELECT type, name, sql FROM sqlite_schema");
 	const found = new Map(rows.map((row) => [row.name, row.sql]));
 	const refuse = (code: CheckpointErrorCode, why: string) => new CheckpointError(code, `${quote(name)} ${why}.`);
 	if (!found.has("delta_format")) {
@@ -105,29 +97,31 @@ function checkFormat(db: SqliteDatabase, name: string, isShared: boolean): boole
 		if (rows.some(({ type }) => type === "table") && !isShared) throw refuse("FOREIGN_DATABASE", foreign);
 		return false;
 	}
-	const { version } = (db.prepare("SELECT version FROM delta_format").get() ?? {}) as { version?: number | bigint };
+	const { version = 0 } = session.get<{ version: number }>("SELECT * FROM delta_format") ?? {};
 	const changed = [...STATEMENTS.keys()].find((table) => found.get(table) !== STATEMENTS.get(table));
 	const hasMore = rows.filter((row) => row.name?.startsWith("delta_")).length > STATEMENTS.size;
 	// A newer format has other tables: with these, it is the number that is damaged.
-	if (Number(version) > FORMAT_VERSION && (changed !== undefined || hasMore))
+	if (version > FORMAT_VERSION && (changed !== undefined || hasMore))
 		throw refuse(
 			"NEWER_FORMAT",
 			`has format ${version}, this version reads up to ${FORMAT_VERSION}: install a newer one`,
 		);
-	if (Number(version) !== FORMAT_VERSION || changed !== undefined)
+	if (version !== FORMAT_VERSION || changed !== undefined)
 		throw refuse("CORRUPT", `has a damaged schema, at ${changed ?? "delta_format"}: call repair()`);
 	return true;
 }
 
 /** Makes sure that a database has our tables, and its settings. One that is not ours stays as it is. */
-export function setUp(db: SqliteDatabase, { name, isShared, isReadOnly, configure }: SqliteSource): void {
-	const isSetUp = checkFormat(db, name, isShared);
+export function setUp(session: SqliteSession, { name, isShared, isReadOnly, configure }: SqliteSource): void {
+	const { db } = session;
+	const isSetUp = checkFormat(session, name, isShared);
 	configure?.(db);
 	if (isSetUp) return;
 	if (db.readonly || isReadOnly)
 		throw new CheckpointError("READ_ONLY", `${quote(name)} has to be set up, but is open for reading only.`);
 	// Another process may do the same at this moment: the second one to get the lock finds the tables.
-	db.transaction(() => {
-		if (!checkFormat(db, name, isShared)) db.exec(`${SCHEMA}; INSERT INTO delta_format VALUES (${FORMAT_VERSION}, 1)`);
-	}).immediate();
+	session.transaction.immediate(() => {
+		if (!checkFormat(session, name, isShared))
+			db.exec(`${SCHEMA}; INSERT INTO delta_format VALUES (${FORMAT_VERSION}, 1)`);
+	});
 }

@@ -3,12 +3,9 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { busyError, openDatabase, type SqliteDatabase } from "./driver.ts";
+import { codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
 
-/**
- * What a commit survives: `"process"` the death of the process, at any moment; `"power"` also that of the machine, for
- * which every commit waits until the disk has it.
- */
+/** What a commit survives: the death of the process, or also that of the machine. */
 export type Durability = "process" | "power";
 
 /** Where a connection gets its database from. */
@@ -18,10 +15,10 @@ export interface SqliteSource {
 	/** The file, if there is one that might be removed. */
 	readonly path?: string | undefined;
 	/** It belongs to the application, which has its own settings and will also close it. */
-	readonly isShared: boolean;
-	readonly isReadOnly: boolean;
+	readonly isShared?: true;
+	readonly isReadOnly?: true;
 	/** Whether a commit takes so long that others are worth waiting for. */
-	readonly waitsForDisk: boolean;
+	readonly waitsForDisk?: boolean;
 	open(): Promise<SqliteDatabase>;
 	/** Settings for a database that is empty or ours. */
 	configure?(db: SqliteDatabase): void;
@@ -31,7 +28,6 @@ export interface SqliteSource {
 
 /** A file, or `":memory:"`. */
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
-	const isFile = path !== ":memory:" && path !== "";
 	const waitsForDisk = durability === "power";
 	const configure = (db: SqliteDatabase) => {
 		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
@@ -43,20 +39,13 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 		if (waitsForDisk) db.pragma("fullfsync = ON");
 		limitLog(db);
 	};
-	return {
-		name: path,
-		path: isFile ? path : undefined,
-		isShared: false,
-		isReadOnly: false,
-		waitsForDisk,
-		open: async () => openDatabase(path),
-		configure,
-	};
+	const file = path === ":memory:" || path === "" ? undefined : path;
+	return { name: path, path: file, waitsForDisk, open: async () => openDatabase(path), configure };
 }
 
 /**
- * Lets the log become half as large as the file before its pages are moved there, from SQLite's own 1,000 pages, 4 MB, to
- * 8,000. Each page is moved once, however often it has changed meanwhile: the longer the log, the less a step costs.
+ * Lets the log become half as large as the file, from 1,000 pages, 4 MB, to 8,000, before its pages are moved there: once
+ * each, however often they have changed meanwhile.
  */
 export function limitLog(db: SqliteDatabase): void {
 	const half = Math.floor(Number(db.pragma("page_count", { simple: true })) / 2);
@@ -65,15 +54,12 @@ export function limitLog(db: SqliteDatabase): void {
 
 /** An open database of the application. It keeps the settings that it has. */
 export function sharedSource(db: SqliteDatabase): SqliteSource {
-	return { name: db.name, isShared: true, isReadOnly: false, waitsForDisk: false, open: async () => db };
+	return { name: db.name, isShared: true, open: async () => db };
 }
 
 /**
- * A file that is never written to, nor the folder that it is in.
- *
- * SQLite makes a log beside every database in WAL mode, even to read it. While somebody has the file open for writing, the
- * log is there, and the file is read where it is. Otherwise a copy among the temporary files is read, which is made anew
- * when the file has changed.
+ * A file that is never written to, nor its folder. SQLite makes a log beside every database in WAL mode, even to read it:
+ * only where a writer's log is there the file is read in place, otherwise a copy, made anew when the file has changed.
  */
 export function readOnlySource(path: string): SqliteSource {
 	let version = "";
@@ -86,29 +72,27 @@ export function readOnlySource(path: string): SqliteSource {
 		isCopy = inPlace === undefined;
 		version = versionOf(path, isCopy);
 		if (inPlace !== undefined) return inPlace;
-		try {
-			const copy = await openCopy(path);
-			if (!isStale()) return copy;
-			copy.close();
-		} catch (error) {
+		const copy = await openCopy(path).catch((error: unknown) => {
 			if (!isStale()) throw error;
-		}
+		});
+		if (copy !== undefined && !isStale()) return copy;
+		copy?.close();
 		// The next attempt finds the log of the process that has changed the file.
-		throw busyError("The file was changed while it was copied");
+		throw Object.assign(new Error("The file was changed while it was copied"), { code: "SQLITE_BUSY" });
 	};
-	return { name: path, isShared: false, isReadOnly: true, waitsForDisk: false, open, isStale };
+	return { name: path, isReadOnly: true, open, isStale };
 }
 
 /** Opens a file whose log is there; SQLite may refuse if whoever left the log is gone. */
 function openInPlace(path: string): SqliteDatabase | undefined {
 	if (!existsSync(`${path}-wal`) || !existsSync(`${path}-shm`)) return undefined;
-	const db = openDatabase(path, { readonly: true, fileMustExist: true });
+	const db = openDatabase(path, true);
 	try {
 		db.pragma("schema_version");
 		return db;
 	} catch (error) {
 		db.close();
-		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(String((error as { code?: unknown }).code))) return undefined;
+		if (/^SQLITE_(CANTOPEN|READONLY|IOERR)/.test(codeOf(error))) return undefined;
 		throw error;
 	}
 }
@@ -129,7 +113,7 @@ async function openCopy(path: string): Promise<SqliteDatabase> {
 			await copyFile(path + end, copy + end, constants.COPYFILE_FICLONE);
 			await chmod(copy + end, 0o600);
 		}
-		const db = openDatabase(copy, { fileMustExist: true });
+		const db = openDatabase(copy);
 		// Without a log SQLite needs no files but this one, which it holds from here on.
 		db.pragma("journal_mode = DELETE");
 		return db;

@@ -3,7 +3,6 @@ import type {
 	CheckpointKey,
 	CopyBatch,
 	Depth,
-	ListedBlob,
 	PutBatch,
 	RemoveBatch,
 	Replacement,
@@ -17,9 +16,9 @@ import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
 import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
-import { findBlobs, findRuns, read, readPath, readThread } from "./read.ts";
+import { findBlobs, findRuns, read, readFamily, readOutline, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
-import { copy, minuteOf, put, remove, removeThread, replaceBytes } from "./write.ts";
+import { copy, put, remove, removeThread, replaceBytes } from "./write.ts";
 
 /** Long enough for any commit of another process, short enough to be noticed. */
 export const DEFAULT_BUSY_TIMEOUT = 30_000;
@@ -27,30 +26,27 @@ export const DEFAULT_BUSY_TIMEOUT = 30_000;
 const BATCH_PAGES = 500;
 
 const RESERVE = "UPDATE delta_format SET next_id = max(next_id, ?) + ? RETURNING next_id AS end";
-/** Changes with commits of other connections, and with changes through this one. */
-const GET_VERSION = "SELECT data_version AS others, total_changes() AS changes FROM pragma_data_version";
+/** Changes with commits of other connections, and, if that is asked for, with changes through this one. */
+const GET_VERSION = "SELECT data_version || iif(?, ' ' || total_changes(), '') AS version FROM pragma_data_version";
 
 const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
 	FROM delta_threads`;
 const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
-const GET_FAMILY = `${THREADS} WHERE family = ?`;
-const LIST_THREADS = `${THREADS} WHERE updated_minute <= ? AND (updated_at, thread_id) < (?, ?)
-	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT ?`;
-/** After all threads. */
-const END_OF_TIME = { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
+const LIST_THREADS = `${THREADS} WHERE updated_minute <= :updatedAt / 60000 AND (updated_at, thread_id) < (:updatedAt, :threadId)
+	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT :limit`;
 
-const LIST_BLOBS = "SELECT id, base, source, length(data) AS bytes FROM delta_blobs WHERE family = ?";
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
-const GET_NEXT_FAMILY = "SELECT min(family) AS family FROM delta_blobs WHERE family > :last AND +family > :last";
+const LIST_FAMILIES = `SELECT DISTINCT family FROM delta_blobs WHERE family > :after AND +family > :after
+	ORDER BY family LIMIT :limit`;
 const REMOVE_BLOB = "DELETE FROM delta_blobs WHERE id = ? AND family = ?";
 
 const GET_TOTALS = `SELECT
 	(SELECT count(*) FROM delta_threads) AS threads,
 	(SELECT count(*) FROM delta_checkpoints WHERE head IS NOT NULL) AS checkpoints,
 	(SELECT count(*) FROM delta_writes) AS writes,
-	(SELECT ifnull(sum(length(head)), 0) FROM delta_checkpoints) AS checkpointBytes,
-	(SELECT ifnull(sum(length(data)), 0) FROM delta_blobs) AS blobBytes,
-	(SELECT ifnull(sum(length(value)), 0) FROM delta_writes) AS writeBytes`;
+	json_object('checkpoints', (SELECT total(length(head)) FROM delta_checkpoints),
+		'blobs', (SELECT total(length(data)) FROM delta_blobs),
+		'writes', (SELECT total(length(value)) FROM delta_writes)) AS bytes`;
 
 /** Rows in an SQLite database. Opens it with the first call, so that whatever is wrong with it rejects that call. */
 export class SqliteStorage implements Storage {
@@ -58,7 +54,7 @@ export class SqliteStorage implements Storage {
 	readonly #connection: SqliteConnection;
 	#epoch = 0;
 	#version = "";
-	#versionOf: SqliteDatabase | undefined;
+	#versionOf: SqliteSession | undefined;
 
 	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
 	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
@@ -82,6 +78,10 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
 	}
 
+	readOutline(threadId: string) {
+		return this.#connection.read((session) => readOutline(session, threadId));
+	}
+
 	readThread(threadId: string) {
 		return this.#connection.read((session) => readThread(session, threadId));
 	}
@@ -98,34 +98,25 @@ export class SqliteStorage implements Storage {
 		return this.#connection.read((session) => session.get(GET_THREAD, threadId));
 	}
 
-	listThreads(limit: number, after: Pick<ThreadRow, "updatedAt" | "threadId"> = END_OF_TIME): Promise<ThreadRow[]> {
-		const { updatedAt, threadId } = after;
-		return this.#connection.read((session) =>
-			session.all(LIST_THREADS, minuteOf(updatedAt), updatedAt, threadId, limit),
-		);
+	listThreads(limit: number, after?: { updatedAt: number; threadId: string }): Promise<ThreadRow[]> {
+		const { updatedAt, threadId } = after ?? { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
+		return this.#connection.read((session) => session.all(LIST_THREADS, { updatedAt, threadId, limit }));
 	}
 
-	readFamily(family: number): Promise<{ blobs: readonly ListedBlob[]; threads: readonly ThreadRow[] }> {
-		return this.#connection.read((session) => ({
-			blobs: session.all(LIST_BLOBS, family),
-			threads: session.all(GET_FAMILY, family),
-		}));
+	readFamily(family: number) {
+		return this.#connection.read((session) => readFamily(session, family));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
-		return this.#connection.read((session) => {
-			const next = (last: number) => session.get<{ family: number | undefined }>(GET_NEXT_FAMILY, { last })?.family;
-			const families: number[] = [];
-			for (let last = next(after); last !== undefined && families.length < limit; last = next(last))
-				families.push(last);
-			return families;
-		});
+		return this.#connection.read((session) =>
+			session.all<{ family: number }>(LIST_FAMILIES, { after, limit }).map(({ family }) => family),
+		);
 	}
 
 	totals(): Promise<StorageTotals> {
 		return this.#connection.read((session) => {
-			const { checkpointBytes = 0, blobBytes = 0, writeBytes = 0, ...rows } = session.get(GET_TOTALS) as Totals;
-			return { ...rows, bytes: { checkpoints: checkpointBytes, blobs: blobBytes, writes: writeBytes } };
+			const totals = session.get(GET_TOTALS) as Omit<StorageTotals, "bytes"> & { bytes: string };
+			return { ...totals, bytes: JSON.parse(totals.bytes) };
 		});
 	}
 
@@ -163,18 +154,14 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	async check(): Promise<StorageDamage[]> {
-		return Object.values(await this.#findDamage()).flat();
-	}
-
-	async repair(): Promise<StorageDamage[]> {
-		this.#connection.checkWritable();
-		const { structure, counts } = await this.#findDamage();
-		const damage = [...structure, ...counts];
-		if (structure.length === 0) {
-			if (counts.length > 0) await this.#connection.change(recount);
-			return damage;
-		}
+	async check(repairs = false): Promise<StorageDamage[]> {
+		// A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended.
+		const { structure, rows } = await this.#connection.alone(findDamage, repairs).catch((error: unknown) => {
+			if (!isCorrupt(error)) throw error;
+			return { structure: [{ problem: (error as Error).message }], rows: [] };
+		});
+		if (repairs && structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
+		if (!repairs || structure.length === 0) return [...structure, ...rows];
 		const { path, name } = this.#source;
 		if (path === undefined)
 			throw new CheckpointError(
@@ -182,27 +169,18 @@ export class SqliteStorage implements Storage {
 				`${quote(name)} is open in the application: close it, and call repair() of a saver for its path.`,
 			);
 		const { lost, damagedFile } = await this.#connection.replace(() => rebuildFile(path));
-		return [...damage, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
+		return [...structure, ...rows, ...lost, { problem: `The damaged file is kept as ${quote(damagedFile)}.` }];
 	}
 
-	/** A database that can't be opened because of it is damaged as well. */
-	#findDamage(): Promise<ReturnType<typeof findDamage>> {
-		return this.#connection.read(findDamage).catch((error: unknown) => {
-			if (!isCorrupt(error)) throw error;
-			return { structure: [{ problem: (error as Error).message }], counts: [] };
-		});
-	}
-
-	async tidy(): Promise<boolean> {
-		this.#connection.checkWritable();
+	tidy(): Promise<boolean> {
 		return this.#connection.alone(({ db }) => {
 			const free = () => Number(db.pragma("freelist_count", { simple: true }));
 			const before = free();
-			if (before > 0) db.pragma(`incremental_vacuum(${BATCH_PAGES})`);
-			const left = free();
-			if (left === 0 || left === before) db.pragma("wal_checkpoint(TRUNCATE)");
-			return left > 0 && left < before;
-		});
+			db.pragma(`incremental_vacuum(${BATCH_PAGES})`);
+			if (free() > 0 && free() < before) return true;
+			db.pragma("wal_checkpoint(TRUNCATE)");
+			return false;
+		}, true);
 	}
 
 	/** See {@link backupTo}. */
@@ -215,17 +193,14 @@ export class SqliteStorage implements Storage {
 	}
 
 	#readEpoch(session: SqliteSession): number {
-		const { others, changes } = session.get(GET_VERSION) as { others: number; changes: number };
 		// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
-		const version = this.#source.isShared ? `${others} ${changes}` : String(others);
-		if (version !== this.#version || session.db !== this.#versionOf) this.#epoch++;
+		const { version } = session.get(GET_VERSION, this.#source.isShared ? 1 : 0) as { version: string };
+		if (version !== this.#version || session !== this.#versionOf) this.#epoch++;
 		this.#version = version;
-		this.#versionOf = session.db;
+		this.#versionOf = session;
 		return this.#epoch;
 	}
 }
-
-type Totals = Omit<StorageTotals, "bytes"> & Record<"checkpointBytes" | "blobBytes" | "writeBytes", number>;
 
 /** Where the numbers handed out end, by database. One of the application may undo the update of its counter. */
 const reserved = new WeakMap<SqliteDatabase, number>();

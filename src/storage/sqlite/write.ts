@@ -15,23 +15,21 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
-import { AT_KEY, checkFound, IN_NAMESPACE, IN_THREAD, KEY } from "./read.ts";
+import { AT_KEY, checkFound, find, GET_NEWEST, IN_THREAD, KEY, LISTED } from "./read.ts";
 
 /** A thread, and the row of one of its checkpoints if there is one. */
 interface Place extends Partial<CheckpointKey> {
 	readonly family: number;
 	readonly stamp: number;
 	readonly minute: number;
-	readonly pk: number | undefined;
+	readonly pk?: number | undefined;
 	/** Zero if it is the row of a checkpoint, and not of writes only. */
-	readonly isMissing: number | undefined;
+	readonly isMissing?: number | undefined;
 }
 
 const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
 const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, isMissing, threadId, ns, id
 	FROM delta_threads LEFT JOIN (${FIND_ROW}) WHERE thread_id = :threadId`;
-const GET_HEAD = `SELECT ${KEY}, parent_id AS parentId FROM delta_checkpoints
-	WHERE ${IN_NAMESPACE} AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1`;
 
 const ADD_THREAD = `INSERT INTO delta_threads
 	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
@@ -59,19 +57,19 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 /** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
-	const key = checkpoint ?? writes[0];
-	const asked = { threadId, ns: key?.ns, id: key?.id };
+	const { ns, id }: Partial<CheckpointKey> = checkpoint ?? writes[0] ?? {};
+	const asked = { threadId, ns, id };
 	const found = session.get<Place>(GET_PLACE, asked);
 	if (found?.pk !== undefined) checkFound(found, asked);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-	if (found === undefined) addThread(session, threadId, fresh, fresh, now);
-	const place = found ?? { family: fresh, stamp: fresh, minute: minuteOf(now), pk: undefined, isMissing: undefined };
+	const place = found ?? addThread(session, threadId, fresh, fresh, now);
 	const replaced = checkpoint !== undefined && place.isMissing === 0;
 	const stamp = replaced ? fresh : place.stamp;
 	if (checkpoint !== undefined) {
-		if (batch.onlyOnHead) guard(session, checkpoint, replaced);
+		if (batch.onlyOnHead)
+			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
 		if (place.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
-		const newest = checkpoint.ns === "" ? checkpoint.id : undefined;
+		const newest = ns === "" ? id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
 		putCheckpoint(session, checkpoint, place.pk, labels);
@@ -84,19 +82,15 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	return { family: place.family, stamp, replaced };
 }
 
-function guard(session: SqliteSession, checkpoint: CheckpointRow, isStored: boolean): void {
-	const { threadId, ns } = checkpoint;
-	const head = session.get<ListedCheckpoint>(GET_HEAD, { threadId, ns });
-	checkHead(checkpoint, head && checkFound(head, { threadId, ns }), isStored);
-}
-
 /** The minute that a thread is indexed by. */
-export function minuteOf(time: number): number {
+function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
-export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): void {
-	session.run(ADD_THREAD, threadId, family, stamp, now, now, minuteOf(now));
+export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): Place {
+	const minute = minuteOf(now);
+	session.run(ADD_THREAD, threadId, family, stamp, now, now, minute);
+	return { family, stamp, minute };
 }
 
 /** Adds a checkpoint, or puts it in the place of the one in this row, whose labels it keeps. */
@@ -109,8 +103,7 @@ function putCheckpoint(session: SqliteSession, row: CheckpointRow, pk?: number, 
 
 /** The row of a checkpoint, which may have writes only. */
 function findRow(session: SqliteSession, key: CheckpointKey) {
-	const row = session.get<CheckpointKey & { pk: number; isMissing: number }>(FIND_ROW, key);
-	return row && checkFound(row, key);
+	return find<CheckpointKey & { pk: number; isMissing: number }>(session, FIND_ROW, key)[0];
 }
 
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
@@ -133,10 +126,6 @@ function putWrites(session: SqliteSession, known: number | undefined, writes: re
 }
 
 /** Adds a write, or puts it in the place of the one with its key. */
-function putWrite(session: SqliteSession, write: WriteRow): void {
-	addWrite(session, ensureRow(session, write), write.generation, write);
-}
-
 function addWrite(session: SqliteSession, pk: number, generation: number, write: Omit<WriteRow, "generation">): void {
 	const { taskId, idx, taskPath, channel, runId, actor, type, blob, value } = write;
 	session.run(PUT_WRITE, pk, taskId, generation, idx, taskPath, channel, runId, actor, type, blob, value);
@@ -148,36 +137,31 @@ function putBase(session: SqliteSession, row: DeltaBaseRow): void {
 
 const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
 
-/** Rows of checkpoints that a list names. */
-const LISTED = "SELECT value FROM json_each(?)";
-const COUNT_ROWS = `WITH listed AS (${LISTED}) SELECT
-	(SELECT count(head) FROM delta_checkpoints WHERE pk IN listed) AS checkpoints,
-	(SELECT count(*) FROM delta_writes WHERE checkpoint_pk IN listed) AS writes,
-	(SELECT total(length(head)) FROM delta_checkpoints WHERE pk IN listed) +
-	(SELECT total(length(value)) FROM delta_writes WHERE checkpoint_pk IN listed) AS bytes`;
-const REMOVE_CHECKPOINTS = `DELETE FROM delta_checkpoints WHERE pk IN (${LISTED})`;
-const REMOVE_WRITES = `DELETE FROM delta_writes WHERE checkpoint_pk IN (${LISTED})`;
-const REMOVE_BASES = `DELETE FROM delta_bases WHERE checkpoint_pk IN (${LISTED})`;
+const COUNT_ROWS = `SELECT
+	(SELECT count(head) FROM delta_checkpoints WHERE pk IN ${LISTED}) AS checkpoints,
+	(SELECT count(*) FROM delta_writes WHERE checkpoint_pk IN ${LISTED}) AS writes,
+	(SELECT total(length(head)) FROM delta_checkpoints WHERE pk IN ${LISTED}) +
+	(SELECT total(length(value)) FROM delta_writes WHERE checkpoint_pk IN ${LISTED}) AS bytes`;
+const REMOVE_CHECKPOINTS = `DELETE FROM delta_checkpoints WHERE pk IN ${LISTED}`;
+const REMOVE_WRITES = `DELETE FROM delta_writes WHERE checkpoint_pk IN ${LISTED}`;
+const REMOVE_BASES = `DELETE FROM delta_bases WHERE checkpoint_pk IN ${LISTED}`;
 
 const WRITE_PLACE = "checkpoint_pk = ? AND task_id = ? AND generation = ? AND idx = ?";
 const REMOVE_WRITE = `DELETE FROM delta_writes WHERE ${WRITE_PLACE} RETURNING length(value) AS bytes`;
 const REMOVE_EMPTY = `DELETE FROM delta_checkpoints WHERE thread_id = ? AND head IS NULL
 	AND NOT EXISTS (SELECT 1 FROM delta_writes WHERE checkpoint_pk = pk)
 	AND NOT EXISTS (SELECT 1 FROM delta_bases WHERE checkpoint_pk = pk)`;
-const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (
-		SELECT checkpoint_id FROM delta_checkpoints c
-		WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL ORDER BY checkpoint_id DESC LIMIT 1
-	) WHERE thread_id = ?`;
+export const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
+	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
+const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (${NEWEST}) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
 const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
-/** Of the source those that are listed, or all. */
-const CHOSEN = "(:pks IS NULL OR s.pk IN (SELECT value FROM json_each(:pks)))";
 const COPY_CHECKPOINTS = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
-	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints s WHERE thread_id = :source AND ${CHOSEN} ORDER BY pk`;
+	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints WHERE pk IN ${LISTED} ORDER BY pk`;
 /** Rows of the source, and those of their copies. */
 const COPIED = `(SELECT s.pk AS original, t.pk AS copy FROM delta_checkpoints s CROSS JOIN delta_checkpoints t
-	ON s.thread_id = :source AND ${CHOSEN} AND t.thread_id = :target AND t.ns = s.ns AND t.checkpoint_id = s.checkpoint_id)`;
+	ON s.pk IN ${LISTED} AND t.thread_id = :target AND t.ns = s.ns AND t.checkpoint_id = s.checkpoint_id)`;
 const COPY_WRITES = `INSERT INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
 	SELECT copy, ${WRITE_COLUMNS} FROM ${COPIED} CROSS JOIN delta_writes ON checkpoint_pk = original`;
 const COPY_BASES = `INSERT INTO delta_bases (checkpoint_pk, channel, data)
@@ -210,9 +194,9 @@ function findPks(session: SqliteSession, threadId: string, keys: readonly Checkp
 
 /** Removes checkpoints with their writes and delta bases. */
 function removeRows(session: SqliteSession, pks: readonly number[]): RowCount {
-	const list = JSON.stringify(pks);
-	const removed = session.get(COUNT_ROWS, list) as RowCount;
-	for (const sql of [REMOVE_WRITES, REMOVE_BASES, REMOVE_CHECKPOINTS]) session.run(sql, list);
+	const listed = { list: JSON.stringify(pks) };
+	const removed = session.get(COUNT_ROWS, listed) as RowCount;
+	for (const sql of [REMOVE_WRITES, REMOVE_BASES, REMOVE_CHECKPOINTS]) session.run(sql, listed);
 	return removed;
 }
 
@@ -231,19 +215,18 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 	const found = session.get<{ family: number; stamp: number }>(GET_STAMP, source);
 	if (found?.stamp !== batch.stamp || session.get(GET_STAMP, target) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
-	const pks = keys === undefined ? null : JSON.stringify(findPks(session, source, keys));
-	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { source, target, pks });
+	const list = JSON.stringify(keys === undefined ? listPks(session, source) : findPks(session, source, keys));
+	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { target, list });
 	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
-	for (const row of batch.writes) putWrite(session, row);
+	for (const row of batch.writes) addWrite(session, ensureRow(session, row), row.generation, row);
 	for (const row of batch.deltaBases) putBase(session, row);
-	const count = session.get(COUNT_ROWS, JSON.stringify(listPks(session, target))) as RowCount;
+	const count = session.get(COUNT_ROWS, { list: JSON.stringify(listPks(session, target)) }) as RowCount;
 	session.run(RESTAMP, batch.fresh, count.checkpoints, target);
 	return count;
 }
 
 function listPks(session: SqliteSession, threadId: string): number[] {
-	const rows = session.all<{ pk: number; threadId: string }>(LIST_PKS, { threadId });
-	return rows.map((row) => checkFound(row, { threadId }).pk);
+	return find<{ pk: number; threadId: string }>(session, LIST_PKS, { threadId }).map(({ pk }) => pk);
 }
 
 export function removeThread(session: SqliteSession, threadId: string): RowCount {

@@ -1,5 +1,5 @@
 import { CheckpointError, quote } from "../../errors.ts";
-import { checkOptions } from "../../saver/options.ts";
+import { checkNames } from "../../saver/options.ts";
 
 /** How much one server takes on. */
 export interface Limits {
@@ -39,7 +39,7 @@ const DEFAULTS: Required<Limits> = {
 };
 
 export function readLimits(limits: Limits = {}): Required<Limits> {
-	checkOptions("limits", limits, Object.keys(DEFAULTS));
+	checkNames("limits", limits, Object.keys(DEFAULTS));
 	for (const [name, value] of Object.entries(limits))
 		if (value !== undefined && !(typeof value === "number" && value > 0))
 			throw new CheckpointError("INVALID_OPTION", `\`limits.${name}\` must be a number above 0, got ${quote(value)}.`);

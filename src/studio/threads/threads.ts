@@ -1,6 +1,6 @@
+import type { ThreadInfo } from "../../engine/maintenance/types.ts";
 import { Turns } from "../../engine/turns.ts";
 import type { DeltaSaver } from "../../saver/delta-saver.ts";
-import type { ThreadInfo } from "../../saver/types.ts";
 import type { Graphs } from "../graphs/graphs.ts";
 import type { Json } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";

@@ -171,7 +171,7 @@ describe("bytes that are no patch", () => {
 	});
 
 	it("are refused if something follows", () => {
-		for (const more of [[3, 65], [2, 0], [0x80]])
+		for (const more of [[5, 65], [4, 0], [4, 0, 0], [6, 0], [3], [0x80]])
 			expect(() => applyPatches(base, [concat(patch, new Uint8Array(more))])).toThrow(RangeError);
 	});
 
@@ -184,8 +184,8 @@ describe("bytes that are no patch", () => {
 		"are refused if they declare %d bytes",
 		(length) => {
 			const short = new Uint8Array(10);
-			const whole = concat(number(length), number(length * 2), number(0));
-			for (const hostile of [number(length), whole, concat(number(length), number(length * 2 + 1), noise(20, 1))]) {
+			const whole = concat(number(length), number(length * 4), number(0));
+			for (const hostile of [number(length), whole, concat(number(length), number(length * 4 + 1), noise(20, 1))]) {
 				expect(() => applyPatches(short, [hostile])).toThrow(RangeError);
 				expect(() => applyPatches(short, [diffBytes(short, short), hostile])).toThrow(RangeError);
 				expect(() => applyPatches(short, [hostile, diffBytes(new Uint8Array(20), noise(20, 1)), hostile])).toThrow(
@@ -199,8 +199,6 @@ describe("bytes that are no patch", () => {
 		const digits = new TextEncoder().encode("0123456789");
 		const letters = diffBytes(digits, new TextEncoder().encode("ABCDEFGHIJ"));
 		const copies = {
-			before: copy(4, -4),
-			"before, in part": copy(4, -1),
 			after: copy(4, 10),
 			"after, in part": copy(4, 8),
 			"far off": copy(4, 2 ** 45),
@@ -241,7 +239,7 @@ describe("bytes that are no patch", () => {
 
 	it("but thousands of empty operations, are read to their end", () => {
 		const empty = Array.from({ length: 20_000 }, () => [0, 0, 1]).flat();
-		const hostile = concat(number(10), new Uint8Array(empty), number(20), number(0));
+		const hostile = concat(number(10), new Uint8Array(empty), number(40), number(0));
 		expectBytes(applyPatches(noise(10, 1), [hostile]), noise(10, 1));
 		expectBytes(applyPatches(noise(10, 1), [hostile, hostile]), noise(10, 1));
 	});
@@ -345,7 +343,7 @@ function number(value: number): Uint8Array {
 
 /** A patch that copies `length` bytes of its base at `from` and does nothing else. */
 function copy(length: number, from: number): Uint8Array {
-	return concat(number(length), number(length * 2), number(from < 0 ? -from * 2 - 1 : from * 2));
+	return concat(number(length), number(length * 4), number(from));
 }
 
 /** What the patches make, or `undefined` if they are refused in the one way that is allowed. */

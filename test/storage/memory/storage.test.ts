@@ -12,10 +12,10 @@ async function storeBlob(data: Uint8Array): Promise<BlobRow> {
 
 describe("MemoryStorage", () => {
 	it("does not keep a large buffer for the sake of a few bytes", async () => {
-		for (const length of [0, 10, 64, 65, 1_000]) {
+		for (const length of [0, 10, 1_000, 2_000]) {
 			const { data } = await storeBlob(new Uint8Array(1_000_000).fill(7).subarray(100, 100 + length));
 			expect(data).toEqual(new Uint8Array(length).fill(7));
-			expect(data.buffer.byteLength).toBe(length);
+			expect(data.buffer.byteLength).toBeLessThanOrEqual(8192);
 		}
 	});
 
@@ -34,7 +34,7 @@ describe("MemoryStorage", () => {
 	});
 
 	it("holds bytes that are most of their buffer as they are", async () => {
-		const data = new Uint8Array(1_000).subarray(100, 900);
+		const data = new Uint8Array(3_000).subarray(100, 2_900);
 		expect((await storeBlob(data)).data).toBe(data);
 	});
 });

@@ -77,6 +77,7 @@ describe.each(OPTIONS)("a row %s", (_, options) => {
 		["delta_checkpoints", "run_id"],
 		["delta_checkpoints", "source"],
 		["delta_checkpoints", "step"],
+		["delta_checkpoints", "blobs"],
 		["delta_writes", "task_id"],
 		["delta_writes", "idx"],
 		["delta_writes", "task_path"],
@@ -115,7 +116,7 @@ describe.each(OPTIONS)("a row %s", (_, options) => {
 		const before = await readAll(scene);
 		const [, one, other] = ids;
 		const columns = {
-			delta_checkpoints: ["parent_id", "run_id", "source", "step"],
+			delta_checkpoints: ["parent_id", "run_id", "source", "step", "blobs"],
 			delta_writes: ["task_path", "run_id", "actor", "blob"],
 		};
 		for (const table of Object.keys(columns) as Table[])
@@ -132,14 +133,26 @@ describe.each(OPTIONS)("a row %s", (_, options) => {
 		expect(await readAll(scene)).toEqual(before);
 	});
 
-	it("lists its blobs so that they are read along: what the list says changes nothing", async () => {
-		const scene = await fill(options);
-		const { db, ids } = scene;
-		const before = await readAll(scene);
-		for (const list of [null, "[]", "[999999]", getColumn(db, "delta_checkpoints", "blobs", ids[0])]) {
-			setColumn(db, "delta_checkpoints", "blobs", ids[2], list);
-			expect(await readAll(scene)).toEqual(before);
-		}
+	it("that is damaged takes nothing from the others when a thread of its family is pruned or deleted", async () => {
+		const { db, saver, ids } = await fill(options);
+		await saver.copyThread("main", "copy");
+		const copy = thread(saver, "copy");
+		const before = await Promise.all(ids.map((id) => copy.values(id)));
+		const change = (column: string, id: string | undefined, value: unknown) =>
+			db
+				.prepare(`UPDATE delta_checkpoints SET ${column} = ? WHERE thread_id = 'copy' AND checkpoint_id = ?`)
+				.run(value, id);
+		const own = db.prepare("SELECT head FROM delta_checkpoints WHERE thread_id = 'copy' AND checkpoint_id = ?").pluck();
+		const sound = own.get(ids[2]);
+		change("blobs", ids[1], "[]");
+		change("head", ids[2], Buffer.of(0, 1, 2, 3, 4));
+		await saver.prune(["main"]);
+		await saver.deleteThread("main");
+		for (const id of [ids[1], ids[2]]) await expect(copy.read(id)).rejects.toMatchObject({ code: "CORRUPT" });
+		for (const n of [0, 3]) expect(await copy.values(ids[n])).toEqual(before[n]);
+		// What it names is still there.
+		change("head", ids[2], sound);
+		expect(await copy.values(ids[2])).toEqual(before[2]);
 	});
 
 	it("that lost its parent is sealed again with the next one", async () => {

@@ -139,7 +139,7 @@ describe("A saver with the right key", () => {
 		const found = await collect(saver.list({}, { filter: { owner: "somebody", source: "input", step: -1 } }));
 		expect(found).toHaveLength(1);
 		expect(await collect(saver.list({}, { filter: { owner: "nobody" } }))).toEqual([]);
-		expect(read).toHaveBeenCalledWith(expect.objectContaining({ source: "input", step: -1 }), "rows", undefined);
+		expect(read).toHaveBeenCalledWith(expect.objectContaining({ source: "input", step: -1 }), "values", undefined);
 		expect(JSON.stringify(read.mock.calls)).not.toMatch(/owner|somebody|nobody/);
 	});
 });
