@@ -6,8 +6,8 @@ import type { Access } from "../security/access.ts";
 import type { Studio } from "../studio.ts";
 import { isReserved } from "../threads/records.ts";
 import type { FoundThread } from "../threads/threads.ts";
-import { pendingInterrupts } from "./interrupts.ts";
 import { ProtocolError } from "./protocol-error.ts";
+import { pendingInterrupts } from "./recall.ts";
 import type { ThreadFeed } from "./thread-feed.ts";
 
 /** Who sends a command, and for which thread. The thread is one that the sender may access. */
@@ -91,7 +91,7 @@ async function startRun(sender: Sender, params: Fields): Promise<Json> {
 async function findAsked({ studio, threadId }: Sender): Promise<readonly unknown[]> {
 	if (studio.runs.isBusy(threadId)) return studio.feeds.get(threadId)?.asked ?? [];
 	const thread = await studio.threads.find(threadId);
-	return thread === undefined ? [] : (await pendingInterrupts(studio, thread)).map(({ id }) => id);
+	return thread === undefined ? [] : (await pendingInterrupts(studio.describe(thread))).map(({ id }) => id);
 }
 
 async function respond(sender: Sender, params: Fields): Promise<Json> {

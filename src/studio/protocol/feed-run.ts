@@ -36,7 +36,7 @@ function feedEvent(feed: ThreadFeed, { method, params }: CoreEvent): void {
 	else if (method === "tasks") feed.push("tasks", namespace, translateChunk("tasks", data));
 	else if (method.startsWith("custom:")) feed.push("custom", namespace, { name: method.slice(7), payload: data });
 	// What becomes of the run itself is known when it is stored.
-	else if (method !== "lifecycle" || namespace.length > 0) feed.push(method as Method, namespace, data, node);
+	else if (method !== "lifecycle" || namespace.length > 0) feed.push(method as Method, namespace, data, { node });
 }
 
 /** What a person is asked for comes before the values, and is not among them. */
@@ -49,5 +49,5 @@ function feedValues(feed: ThreadFeed, namespace: string[], data: unknown): void 
 
 function feedUpdate(feed: ThreadFeed, namespace: string[], { node, values }: { node?: string; values: unknown }): void {
 	if (node === "__interrupt__") feed.ask(namespace, values);
-	else feed.push("updates", namespace, values, node);
+	else feed.push("updates", namespace, values, { node });
 }

@@ -5,8 +5,8 @@ import type { Json } from "../http/fields.ts";
 import { toJson } from "../http/json.ts";
 import { type Command, readCommand, refusal, runCommand, type Sender } from "./commands.ts";
 import { readFilter } from "./filter.ts";
-import { recallInterrupts } from "./interrupts.ts";
 import { ProtocolError, toProtocolError } from "./protocol-error.ts";
+import { recallEnd } from "./recall.ts";
 import { type EventFilter, matches, type ThreadFeed } from "./thread-feed.ts";
 
 /** How many subscriptions a connection may have. Clients have one for each part of a page that shows something else. */
@@ -79,7 +79,7 @@ export class ProtocolSession {
 			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
 		const filter = readFilter(params);
 		const { studio, threadId } = this.#sender;
-		const recalled = await recallInterrupts(studio, threadId, this.#feed, filter);
+		const recalled = await recallEnd(studio, threadId, this.#feed, filter);
 		const subscriptionId = uuid7();
 		const { firstSeq } = this.#feed;
 		const replayed = this.#feed.replay([filter], firstSeq, this.#seq).length;

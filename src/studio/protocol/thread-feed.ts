@@ -1,4 +1,3 @@
-import type { Interrupt } from "@langchain/langgraph";
 import { type MatchableEvent, matchesSubscription } from "@langchain/langgraph/stream";
 import { isRecord, type Json } from "../http/fields.ts";
 import { toJson } from "../http/json.ts";
@@ -47,7 +46,7 @@ export class ThreadFeed {
 	/** What the newest run consists of. */
 	#tree: NamespaceTree | undefined;
 	#graphName = "";
-	#runId: string | undefined;
+	#runId = "";
 	/** The number of its first event. */
 	#firstSeq = this.#log.nextId;
 	/** What it asks for. */
@@ -112,22 +111,23 @@ export class ThreadFeed {
 		this.#interruptIds = new Set();
 		for (const [id, run] of this.answers) if (!run.isInFlight) this.answers.delete(id);
 		this.#characters = 0;
-		this.#pushRoot("running");
+		this.push("lifecycle", [], { event: "running", graph_name: graphName }, { id: `synth:${runId}:start` });
 	}
 
-	/**
-	 * What a thread waits for since a run of which nothing else is known, for one reader. Its numbers are no new ones, and its
-	 * ids are the same each time: who has these events knows it.
-	 */
-	recall(graphName: string, interrupts: readonly Interrupt[]): LoggedEvent[] {
-		const asked = interrupts.map(({ id, value }) =>
-			this.#recalled(`asked:${id}`, "input.requested", { interrupt_id: id, payload: value }),
-		);
-		const ids = interrupts.map(({ id }) => id).join();
-		return [...asked, this.#recalled(`asked:${ids}:end`, "lifecycle", { event: "interrupted", graph_name: graphName })];
+	/** An event of the past, for one reader. Its number is no new one. */
+	recall(event_id: string, method: Method, data: unknown): LoggedEvent {
+		const seq = this.lastSeq;
+		const params = { namespace: [], timestamp: Date.now(), data };
+		const about = { method, params: { namespace: [], data: {} } } as MatchableEvent;
+		return { id: seq, event: method, data: toJson({ type: "event", event_id, seq, method, params }), about };
 	}
 
-	push(method: Method, namespace: string[], data: unknown, node?: string): void {
+	push(
+		method: Method,
+		namespace: string[],
+		data: unknown,
+		{ node, id }: { node?: string | undefined; id?: string } = {},
+	): void {
 		this.#tree?.add(namespace);
 		if (method === "lifecycle" && isRecord(data)) this.#tree?.set(namespace, data);
 		const seq = this.#log.nextId;
@@ -135,10 +135,7 @@ export class ThreadFeed {
 		const name = method === "custom" && isRecord(data) ? data.name : undefined;
 		const about = { method, params: { namespace, data: { name } } } as MatchableEvent;
 		const before = this.#log.characters;
-		const isRoot = method === "lifecycle" && namespace.length === 0 && this.#runId !== undefined;
-		// Clients look here for the run whose beginning or end it is.
-		const event_id = isRoot ? `synth:${this.#runId}:${seq}` : String(seq);
-		this.#log.push(method, { type: "event", event_id, seq, method, params }, about);
+		this.#log.push(method, { type: "event", event_id: id ?? String(seq), seq, method, params }, about);
 		this.#characters += Math.max(0, this.#log.characters - before);
 	}
 
@@ -149,15 +146,15 @@ export class ThreadFeed {
 			this.#interruptIds.add(interrupt.id);
 			// The same task may ask again.
 			this.answers.delete(interrupt.id);
-			this.push("input.requested", namespace, { interrupt_id: interrupt.id, payload: interrupt.value });
+			const data = { interrupt_id: interrupt.id, payload: interrupt.value };
+			this.push("input.requested", namespace, data, { id: askedId(this.#runId, interrupt.id) });
 		}
 	}
 
 	/** A run has ended. */
-	end({ status, error }: RunEnd): Contribution {
-		if (status === "success") this.#pushRoot(this.#interruptIds.size > 0 ? "interrupted" : "completed");
-		else if (status === "interrupted") this.#pushRoot("interrupted");
-		else this.#pushRoot("failed", error?.message);
+	end(end: RunEnd): Contribution {
+		const data = { ...endOfRun(end, this.#interruptIds.size > 0), graph_name: this.#graphName };
+		this.push("lifecycle", [], data, { id: endId(this.#runId) });
 		return { lastSeq: this.lastSeq, characters: this.#characters };
 	}
 
@@ -170,18 +167,22 @@ export class ThreadFeed {
 	close(): void {
 		this.#log.end();
 	}
+}
 
-	#recalled(event_id: string, method: Method, data: Json): LoggedEvent {
-		const seq = this.lastSeq;
-		const params = { namespace: [], timestamp: Date.now(), data };
-		const about = { method, params: { namespace: [], data: {} } } as MatchableEvent;
-		return { id: seq, event: method, data: toJson({ type: "event", event_id, seq, method, params }), about };
-	}
+/** The id of the event by which a run asks for something. */
+export function askedId(runId: string, interruptId: string | undefined): string {
+	return `asked:${runId}:${interruptId}`;
+}
 
-	#pushRoot(event: string, error?: string): void {
-		const data: Json = { event, graph_name: this.#graphName, ...(error !== undefined && { error }) };
-		this.push("lifecycle", [], data);
-	}
+/** The id of a run's last event. Clients look there for the run whose beginning or end it is. */
+export function endId(runId: string): string {
+	return `synth:${runId}:end`;
+}
+
+/** How a run ended, as the protocol has it. */
+export function endOfRun({ status, error }: RunEnd, isAsking: boolean): Json {
+	if (status === "error" || status === "timeout") return { event: "failed", ...(error && { error: error.message }) };
+	return { event: status === "interrupted" || isAsking ? "interrupted" : "completed" };
 }
 
 /** Whether a client that wants some events wants this one. */

@@ -5,8 +5,8 @@ import type { Route } from "../http/router.ts";
 import { sseResponse } from "../http/sse.ts";
 import { readCommand, refusal, runCommand } from "../protocol/commands.ts";
 import { readFilter } from "../protocol/filter.ts";
-import { recallInterrupts } from "../protocol/interrupts.ts";
 import { ProtocolError, toProtocolError } from "../protocol/protocol-error.ts";
+import { recallEnd } from "../protocol/recall.ts";
 
 /** Errors that clients see by the status of the answer, as with all other routes: not allowed, not there, too much. */
 const KEEPS_STATUS = [403, 404, 413, 429];
@@ -53,7 +53,7 @@ async function streamEvents(call: Call): Promise<Response> {
 	const feed = studio.feeds.hold(threadId);
 	const events = (async function* () {
 		try {
-			if (since === undefined) yield* await recallInterrupts(studio, threadId, feed, filter);
+			if (since === undefined) yield* await recallEnd(studio, threadId, feed, filter);
 			yield* feed.read(filter, since, gone.signal);
 		} finally {
 			studio.feeds.release(threadId);
