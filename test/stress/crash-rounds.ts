@@ -197,8 +197,9 @@ class FileLife {
 				this.#problem(`thread ${threadId} should not be there`, happening);
 		await saver.close();
 		if (existsSync(`${this.#path}.backup`)) await this.#checkBackup(happening);
-		// What was done in part is done again, and what does not show.
-		if (isDone && isVisible) {
+		// What was done in part is done again, and what does not show: deleteForRuns goes from thread to thread, and writes
+		// without a checkpoint can't be seen.
+		if (isDone && isVisible && happening.kind !== "runs") {
 			happening.apply(model);
 			this.#done++;
 			this.#report.doneUnsaid++;
