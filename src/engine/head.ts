@@ -14,8 +14,9 @@ export interface Origin {
 	readonly copyOf: string | undefined;
 	/** The runs that put it again later. */
 	readonly again: readonly number[];
-	/** What it had in `versions_seen.__interrupt__` before that; see {@link PathCheckpoint}. */
+	/** What it had in `versions_seen.__interrupt__` before that, and its versions; see {@link PathCheckpoint}. */
 	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
+	readonly firstVersions?: Readonly<Record<string, string | number>> | undefined;
 }
 
 /** All of a checkpoint but its identity. */
@@ -92,17 +93,18 @@ function corrupt(reason: string): CheckpointError {
 
 function packOrigin(origin: Origin | undefined): unknown {
 	if (origin === undefined) return null;
-	const { actor, absorbed, copyOf, resumedAt, again } = origin;
-	return [actor, absorbed, copyOf ?? null, resumedAt ?? null, ...again];
+	const { actor, absorbed, copyOf, resumedAt, firstVersions, again } = origin;
+	return [actor, absorbed, copyOf ?? null, resumedAt ?? null, firstVersions ?? null, ...again];
 }
 
-function unpackOrigin([actor, absorbed, copyOf, resumedAt, ...again]: unknown[]): Origin {
+function unpackOrigin([actor, absorbed, copyOf, resumedAt, firstVersions, ...again]: unknown[]): Origin {
 	return {
 		actor: actor as Origin["actor"],
 		absorbed: absorbed === true,
 		copyOf: typeof copyOf === "string" ? copyOf : undefined,
 		again: again as number[],
 		resumedAt: (resumedAt ?? undefined) as Origin["resumedAt"],
+		firstVersions: (firstVersions ?? undefined) as Origin["firstVersions"],
 	};
 }
 

@@ -90,7 +90,14 @@ describe("a head", () => {
 		for (const again of [[], [9], [9, 2 ** 40]])
 			for (const absorbed of [true, false]) {
 				const resumedAt = again.length > 0 ? { log: 3, other: "v" } : undefined;
-				const origin = { actor: 7, absorbed, copyOf: absorbed ? undefined : "original", again, resumedAt };
+				const origin = {
+					actor: 7,
+					absorbed,
+					copyOf: absorbed ? undefined : "original",
+					again,
+					resumedAt,
+					firstVersions: resumedAt,
+				};
 				expect(unpackHead(packHead(make({ origin }))).origin).toEqual(origin);
 			}
 		expect(unpackHead(packHead(make())).origin).toBe(undefined);

@@ -9,6 +9,8 @@ export interface PathCheckpoint {
 	readonly source: string | undefined;
 	readonly step: number | undefined;
 	readonly versions: Readonly<Record<string, string | number>>;
+	/** What they were before it was put again. */
+	readonly firstVersions?: Readonly<Record<string, string | number>> | undefined;
 	/** `versions_seen.__interrupt__`: the versions when the last run that was resumed began, commands included. */
 	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
 	/** Names the run or state update that put it (see {@link StoredWrite.actor}); a `__copy__` has that of its original. */
@@ -159,7 +161,7 @@ class WriteHeap<W extends StoredWrite> {
 	readonly #foreignTails: Set<string>;
 
 	constructor(input: AttributionInput<W>) {
-		this.#parent = input.parent;
+		this.#parent = asSeenBy(input.child, input.parent);
 		this.#child = input.child;
 		this.#siblings = input.siblings;
 		this.#channel = input.channel;
@@ -423,6 +425,12 @@ export function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoi
 export function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
 	const keys = Object.keys(a);
 	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+/** A parent as it was when a run that is older than all that put it again went on from there. */
+function asSeenBy({ actor = Infinity }: PathCheckpoint, parent: PathCheckpoint): PathCheckpoint {
+	const { versions, firstVersions, again = [] } = parent;
+	return { ...parent, versions: firstVersions && again.every((later) => later > actor) ? firstVersions : versions };
 }
 
 function without<T>(items: readonly T[], item: T): T[] {

@@ -60,10 +60,10 @@ export async function findOrigin(
 	return { ...made, absorbed, copyOf: isCopy ? row.parentId : undefined };
 }
 
-/** What a run that resumed there saw is in `seen` now; the run that made the checkpoint saw something else. */
-function putAgain({ seen }: Head, origin: Origin, actor: number): Pick<Origin, "again" | "resumedAt"> {
-	const isFirst = origin.again.length === 0;
-	return { again: [...origin.again, actor], resumedAt: isFirst ? (seen.__interrupt__ ?? {}) : origin.resumedAt };
+/** What a run that resumed there saw and raised is in its head now; the run that made the checkpoint had something else. */
+function putAgain({ seen, versions }: Head, origin: Origin, actor: number): Partial<Origin> {
+	const first = { resumedAt: seen.__interrupt__ ?? {}, firstVersions: versions };
+	return { ...(origin.again.length === 0 ? first : {}), again: [...origin.again, actor] };
 }
 
 /** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */
@@ -99,8 +99,8 @@ export function pathCheckpoint(row: FoundCheckpoint, head = unpackRow(row)): Pat
 	const { id, parentId, source, step } = row;
 	const { versions, seen, origin } = head;
 	const resumedAt = origin?.resumedAt ?? seen.__interrupt__;
-	const { actor, absorbed, again } = origin ?? {};
-	return { id, parentId, source, step, versions, resumedAt, actor, again, absorbed };
+	const { actor, absorbed, again, firstVersions } = origin ?? {};
+	return { id, parentId, source, step, versions, firstVersions, resumedAt, actor, again, absorbed };
 }
 
 function taskState(head: Made): TaskState {

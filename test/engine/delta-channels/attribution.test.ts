@@ -50,6 +50,23 @@ function said(
 }
 
 describe("A child that a run put", () => {
+	it("has a pending command that it took over, though its parent was put again later, with as high a version", () => {
+		const again = { ...parent, versions: { log: 6 }, firstVersions: { log: 5 }, again: [40] };
+		const command = write("command", NULL_TASK, { actor: 20 });
+		const siblings = [checkpoint({ id: "1f000000-0000-6000-8000-000000000002", source: "input", actor: 20 })];
+		const child = { id: "1f000000-0000-6000-8000-000000000003", source: "input" };
+		const ask = (actor: number) =>
+			attributeWrites({
+				parent: again,
+				child: checkpoint({ ...child, actor }),
+				siblings,
+				channel: "log",
+				writes: [command],
+			}).map(({ says }) => says);
+		expect(ask(30)).toEqual(["command"]);
+		expect(ask(50)).toEqual([]);
+	});
+
 	it("has the writes of all tasks, by task and index, and none of other channels", () => {
 		const writes = [
 			write("b", TASK_B),
