@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createConnection } from "node:net";
 import { JSDOM } from "jsdom";
 import { createStudioHandler, toNodeListener, toUpgradeListener } from "../../../src/studio.ts";
 import { work } from "../project/graphs.ts";
@@ -206,6 +206,26 @@ describe("A WebSocket", () => {
 		expect(await RawSocket.open(`${url}/threads/t/stream/events`, { "sec-websocket-version": "8" })).toBe(400);
 		expect(await RawSocket.open(`${url}/threads/t/stream/events`, { upgrade: "h2c" })).toBe(400);
 		expect((await fetch("/threads/t/stream/events")).status).toBe(426);
+	});
+
+	it("is refused behind a request that is not answered yet", async () => {
+		const { url, fetch } = await startServer();
+		const { port } = new URL(url);
+		const upgrade = "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+		for (const key of ["", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"]) {
+			const socket = createConnection(Number(port), "127.0.0.1");
+			const closed = once(socket, "close");
+			let answer = "";
+			socket.on("data", (data) => {
+				answer += data;
+			});
+			socket.on("error", () => {});
+			const path = "/threads/t/stream/events";
+			socket.write(`GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\nGET ${path} HTTP/1.1\r\n${upgrade}${key}\r\n`);
+			await closed;
+			expect(answer).not.toContain("101 Switching");
+		}
+		expect((await fetch("/ok")).status).toBe(200);
 	});
 
 	it("is refused by a host that takes none, and ends with the server", async () => {
