@@ -124,6 +124,8 @@ async function upgrade(
 	const key = readWebSocketKey(incoming);
 	const request = key === undefined ? undefined : toRequest(incoming, new AbortController().signal);
 	const answer = request === undefined ? new Response("Bad Request", { status: 400 }) : await connect(request);
+	// The client left while it was being authorized: a session would never be told.
+	if (socket.destroyed) return;
 	if (answer instanceof Response) return refuseUpgrade(answer, incoming, socket);
 	const connection = new WebSocketConnection(socket, key as string);
 	connection.start(answer(connection), head);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createConnection } from "node:net";
+import { PassThrough } from "node:stream";
 import { JSDOM } from "jsdom";
 import { createStudioHandler, toNodeListener, toUpgradeListener } from "../../../src/studio.ts";
 import { work } from "../project/graphs.ts";
@@ -226,6 +227,25 @@ describe("A WebSocket", () => {
 			expect(answer).not.toContain("101 Switching");
 		}
 		expect((await fetch("/ok")).status).toBe(200);
+	});
+
+	it("opens no session for a client that left while it was authorized", async () => {
+		const opened = vi.fn();
+		let authorized = () => {};
+		const connect = async () => {
+			await new Promise<void>((resolve) => {
+				authorized = resolve;
+			});
+			return opened;
+		};
+		const socket = new PassThrough();
+		const headers = { upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
+		const incoming = { method: "GET", headers, rawHeaders: [], url: "/" } as unknown as IncomingMessage;
+		const upgraded = toUpgradeListener({ connect })(incoming, socket, Buffer.alloc(0));
+		socket.destroy();
+		authorized();
+		await upgraded;
+		expect(opened).not.toHaveBeenCalled();
 	});
 
 	it("is refused by a host that takes none, and ends with the server", async () => {
