@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createConnection } from "node:net";
-import { PassThrough } from "node:stream";
+import { Duplex, PassThrough } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { JSDOM } from "jsdom";
+import { WebSocketConnection } from "../../../src/studio/http/websocket.ts";
 import { createStudioHandler, toNodeListener, toUpgradeListener } from "../../../src/studio.ts";
 import { work } from "../project/graphs.ts";
 import { RawSocket } from "../support/raw-socket.ts";
@@ -79,9 +81,6 @@ describe("The thread protocol", () => {
 		const inParts = await RawSocket.mustOpen(path);
 		for (let part = 0; part < 20; part++) inParts.sendFrame(part === 0 ? 1 : 0, "x".repeat(100));
 		expect(await inParts.closeCode()).toBe(1009);
-		const empty = await RawSocket.mustOpen(path);
-		for (let part = 0; part < 1100; part++) empty.sendFrame(part === 0 ? 1 : 0, "");
-		expect(await empty.closeCode()).toBe(1009);
 
 		const wrong: [status: number, error: string, json: object][] = [
 			[400, "invalid_argument", {}],
@@ -168,6 +167,12 @@ describe("A WebSocket", () => {
 			[1003, (socket) => socket.sendFrame(0x82, "{}")],
 			[1007, (socket) => socket.sendFrame(0x81, Buffer.from([0xff, 0xfe]))],
 			[1009, (socket) => socket.sendBytes(Buffer.from("81ffffffffffffffffff00000000", "hex"))],
+			// One part too many, though all are empty.
+			[
+				1009,
+				(socket) => [socket.sendFrame(1, ""), socket.sendBytes(Buffer.from("008000000000".repeat(10_000), "hex"))],
+			],
+			[1002, (socket) => socket.sendFrame(0x88, "x")],
 			[1000, (socket) => socket.sendFrame(0x88, Buffer.from([0x03, 0xe8]))],
 		];
 		for (const [code, send] of broken) {
@@ -193,7 +198,7 @@ describe("A WebSocket", () => {
 		for (let id = 2; id < 12; id++) RawSocket.prototype.send.call(recorder, { ...command("agent.getTree"), id });
 		for (const byte of Buffer.concat(all.slice(0, 3))) {
 			socket.sendBytes(Buffer.from([byte]));
-			await new Promise((resolve) => setImmediate(resolve));
+			await setImmediate();
 		}
 		socket.sendBytes(Buffer.concat(all.slice(3)));
 		for (let id = 2; id < 12; id++) expect((await socket.next())?.json.id).toBe(id);
@@ -246,6 +251,31 @@ describe("A WebSocket", () => {
 		authorized();
 		await upgraded;
 		expect(opened).not.toHaveBeenCalled();
+	});
+
+	it("answers no more pings than a client takes answers, and leaves one that takes none", async () => {
+		vi.useFakeTimers({ toFake: ["setInterval"] });
+		onTestFinished(() => void vi.useRealTimers());
+		const untaken: (() => void)[] = [];
+		const socket = new Duplex({ read() {}, write: (_, __, taken) => void untaken.push(taken) });
+		const close = vi.fn();
+		const connection = new WebSocketConnection(socket, "");
+		connection.start({ mostBytes: 1000, receive: async () => {}, close }, Buffer.alloc(0));
+		socket.push(Buffer.from(`89fd00000000${"00".repeat(125)}`.repeat(1000), "hex"));
+		await setImmediate();
+		expect(socket.writableLength).toBeLessThan(2 * socket.writableHighWaterMark);
+		vi.advanceTimersByTime(15_000);
+		// The answer to the upgrade, and the first of the pongs.
+		untaken.shift()?.();
+		await setImmediate();
+		untaken.shift()?.();
+		await setImmediate();
+		vi.advanceTimersByTime(15_000);
+		expect(socket.destroyed).toBe(false);
+		vi.advanceTimersByTime(15_000);
+		expect(socket.destroyed).toBe(true);
+		await setImmediate();
+		expect(close).toHaveBeenCalledOnce();
 	});
 
 	it("is refused by a host that takes none, and ends with the server", async () => {
