@@ -126,6 +126,23 @@ describe("The thread protocol", () => {
 		fine.destroy();
 	});
 
+	it("refuses filters that take much memory", async () => {
+		const { url, fetch } = await startServer();
+		const socket = await RawSocket.mustOpen(`${url}/threads/t/stream/events`);
+		for (const params of [
+			{ ...events, namespaces: [Array(1000).fill("a")] },
+			{ ...events, namespaces: [["x".repeat(40_000)]] },
+			{ channels: [`custom:${"x".repeat(40_000)}`] },
+		]) {
+			expect(await socket.ask(command("subscription.subscribe", params))).toMatchObject({ error: "invalid_argument" });
+			expect((await fetch("/threads/t/stream/events", { json: params })).status).toBe(400);
+		}
+		const parts = Array.from({ length: 300 }, (_, i) => ["tools:0193e8d2-7c1f-7d4e-8a6b-0123456789ab", `part:${i}`]);
+		const params = { ...events, namespaces: parts };
+		expect(await socket.ask(command("subscription.subscribe", params))).toMatchObject({ type: "success" });
+		socket.destroy();
+	});
+
 	it("changes nothing on a server that is read-only", async () => {
 		const { url, fetch, saver } = await startServer(undefined, { readOnly: true });
 		const socket = await RawSocket.mustOpen(`${url}/threads/t/stream/events`);
