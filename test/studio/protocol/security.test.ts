@@ -123,6 +123,8 @@ describe("The thread protocol", () => {
 			error: "no_such_subscription",
 		});
 		expect(await fine.ask(command("run.start", start))).toMatchObject({ type: "success" });
+		for (const checkpoint_id of ["", "x"])
+			expect(await fine.ask(command("state.fork", { checkpoint_id }))).toMatchObject({ error: "no_such_checkpoint" });
 		fine.destroy();
 	});
 
