@@ -103,13 +103,32 @@ export function toUpgradeListener({
 }: Pick<StudioHandler, "connect">): (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void> {
 	return async (incoming, socket, head) => {
 		socket.on("error", () => socket.destroy());
-		const key = readWebSocketKey(incoming);
-		const request = key === undefined ? undefined : toRequest(incoming, new AbortController().signal);
-		const answer = request === undefined ? new Response("Bad Request", { status: 400 }) : await connect(request);
-		if (answer instanceof Response) return refuseUpgrade(answer, incoming, socket);
-		const connection = new WebSocketConnection(socket, key as string);
-		connection.start(answer(connection), head);
+		try {
+			await upgrade(connect, incoming, socket, head);
+		} catch (error) {
+			// The client gets to know nothing of it, so somebody else must.
+			console.error(error);
+			socket.destroy();
+		}
 	};
+}
+
+async function upgrade(
+	connect: StudioHandler["connect"],
+	incoming: IncomingMessage,
+	socket: Duplex,
+	head: Buffer,
+): Promise<void> {
+	// An earlier request on this socket is still being answered: two answers would mix. No honest client does that.
+	if ((socket as { _httpMessage?: unknown })._httpMessage) return void socket.destroy();
+	const key = readWebSocketKey(incoming);
+	const request = key === undefined ? undefined : toRequest(incoming, new AbortController().signal);
+	const answer = request === undefined ? new Response("Bad Request", { status: 400 }) : await connect(request);
+	// The client left while it was being authorized: a session would never be told.
+	if (socket.destroyed) return;
+	if (answer instanceof Response) return refuseUpgrade(answer, incoming, socket);
+	const connection = new WebSocketConnection(socket, key as string);
+	connection.start(answer(connection), head);
 }
 
 async function refuseUpgrade(response: Response, incoming: IncomingMessage, socket: Duplex): Promise<void> {

@@ -11,7 +11,9 @@ const CLOSE = 8;
 const PING = 9;
 const PONG = 10;
 
-/** How often a client is asked whether it is there. One that did not answer by the next time is not. */
+/** How many parts a message may have: each takes some 200 bytes, be it empty. Clients send parts of kilobytes. */
+const MOST_PARTS = 10_000;
+/** How often a client is asked whether it is there. One of which nothing was heard by the next time is not. */
 const PING_MS = 15_000;
 /** How long a client has to close its side. */
 const CLOSE_MS = 1000;
@@ -57,11 +59,11 @@ export class WebSocketConnection {
 	#pendingBytes = 0;
 	/** The parts of a message that is not whole. */
 	#parts: Buffer[] = [];
-	/** How much they take: an empty one counts, too. */
 	#partBytes = 0;
-	/** Whether a message is being dealt with, so that no more is read. */
+	/** Whether a frame is being dealt with, so that no more is read. */
 	#isBusy = false;
-	#isAnswered = true;
+	/** Whether the client gave a sign of life since it was last asked for one. */
+	#isAlive = true;
 	#isClosing = false;
 
 	constructor(socket: Duplex, key: string) {
@@ -112,10 +114,13 @@ export class WebSocketConnection {
 	async #read(): Promise<void> {
 		try {
 			for await (const chunk of this.#socket.iterator({ destroyOnReturn: false })) {
+				this.#isAlive = true;
 				this.#pending.push(chunk as Buffer);
 				this.#pendingBytes += (chunk as Buffer).length;
+				this.#isBusy = true;
 				for (let frame = this.#nextFrame(); frame !== undefined && !this.#isClosing; frame = this.#nextFrame())
 					await this.#take(frame);
+				this.#isBusy = false;
 			}
 			this.#end();
 		} catch (error) {
@@ -149,29 +154,31 @@ export class WebSocketConnection {
 		if (opcode !== (this.#parts.length > 0 ? CONTINUATION : TEXT))
 			throw new FrameError(1002, "A frame is out of order.");
 		this.#parts.push(payload);
-		this.#partBytes += payload.length + 1;
+		this.#partBytes += payload.length;
+		if (this.#parts.length > MOST_PARTS) throw new FrameError(1009, "The message has too many parts.");
 		if (!isLast) return;
 		const text = decode(Buffer.concat(this.#parts));
 		this.#parts = [];
 		this.#partBytes = 0;
-		this.#isBusy = true;
 		await this.#receiver?.receive(text);
-		this.#isBusy = false;
 	}
 
-	#takeControl(isLast: boolean, opcode: number, payload: Buffer): void {
-		if (!isLast || payload.length > 125 || opcode > PONG) throw new FrameError(1002, "A frame is not as it must be.");
-		if (opcode === PING) this.#write(PONG, payload);
-		if (opcode === PONG) this.#isAnswered = true;
+	async #takeControl(isLast: boolean, opcode: number, payload: Buffer): Promise<void> {
+		const { length } = payload;
+		if (!isLast || length > 125 || opcode > PONG || (opcode === CLOSE && length === 1))
+			throw new FrameError(1002, "A frame is not as it must be.");
+		// Who does not read the answers can't ask for more.
+		if (opcode === PING && !this.#write(PONG, payload)) await this.#drained();
 		if (opcode !== CLOSE) return;
 		this.#write(CLOSE, payload.subarray(0, 2));
 		this.#end();
 	}
 
 	#ping(): void {
-		if (this.#isBusy) return;
-		if (!this.#isAnswered) this.#socket.destroy();
-		this.#isAnswered = false;
+		// An answer would not be read now. But a client must go on taking what waits for it.
+		if (this.#isBusy && this.#socket.writableLength === 0) return;
+		if (!this.#isAlive) this.#socket.destroy();
+		this.#isAlive = false;
 		if (!this.#isClosing) this.#write(PING, Buffer.alloc(0));
 	}
 
@@ -185,7 +192,9 @@ export class WebSocketConnection {
 		if (lengthBytes === 8) frame.writeBigUInt64BE(BigInt(length), 2);
 		if (lengthBytes === 2) frame.writeUInt16BE(length, 2);
 		payload.copy(frame, 2 + lengthBytes);
-		return this.#socket.write(frame);
+		return this.#socket.write(frame, () => {
+			if (this.#isBusy) this.#isAlive = true;
+		});
 	}
 
 	async #drained(): Promise<void> {

@@ -147,7 +147,9 @@ async function inject(sender: Sender, params: Fields): Promise<Json> {
 async function fork(sender: Sender, params: Fields): Promise<Json> {
 	const { threadId } = sender;
 	const checkpoint_id = params.mustText("checkpoint_id");
-	if (!(await hasCheckpoint(await findThread(sender), checkpoint_id)))
+	const thread = await findThread(sender);
+	// A saver takes an empty id for none.
+	if (checkpoint_id === "" || !(await hasCheckpoint(thread, checkpoint_id)))
 		throw new ProtocolError("no_such_checkpoint", `Thread ${threadId} has no checkpoint ${checkpoint_id}.`);
 	const assistant_id = await assistantOf(sender);
 	const run = await launch(sender, params, { assistant_id, input: params.get("input"), checkpoint_id });

@@ -1,7 +1,11 @@
 import { isSupportedChannel } from "@langchain/langgraph/stream";
-import type { Fields } from "../http/fields.ts";
+import { type Fields, MOST_ITEMS } from "../http/fields.ts";
 import { HttpError } from "../http/http-error.ts";
+import { measure } from "../http/measure.ts";
 import type { EventFilter } from "./thread-feed.ts";
+
+/** How much memory a filter may take, about. A connection holds up to a thousand of them. */
+const MOST_BYTES = 64 * 1024;
 
 /** Which events a client asks for. */
 export function readFilter(fields: Fields): EventFilter {
@@ -10,7 +14,10 @@ export function readFilter(fields: Fields): EventFilter {
 	if (channels.length === 0 || wrong !== undefined)
 		throw new HttpError(400, "`channels` must name channels of the protocol, such as values, messages or custom:name.");
 	const depth = fields.integer("depth", 0, Number.MAX_SAFE_INTEGER);
-	return { channels, ...readNamespaces(fields), ...(depth !== undefined && { depth }) };
+	const filter = { channels, ...readNamespaces(fields), ...(depth !== undefined && { depth }) };
+	const { values, bytes } = measure(filter);
+	if (values <= MOST_ITEMS && bytes <= MOST_BYTES) return filter;
+	throw new HttpError(400, `\`channels\` and \`namespaces\` must have at most ${MOST_ITEMS} values in all, of 64 KiB.`);
 }
 
 function readNamespaces(fields: Fields): Pick<EventFilter, "namespaces"> {

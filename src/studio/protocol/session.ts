@@ -3,6 +3,7 @@ import { v7 as uuid7 } from "@langchain/core/utils/uuid";
 import { parseJson } from "../http/body.ts";
 import type { Json } from "../http/fields.ts";
 import { toJson } from "../http/json.ts";
+import type { LoggedEvent } from "../runs/event-log.ts";
 import { type Command, readCommand, refusal, runCommand, type Sender } from "./commands.ts";
 import { readFilter } from "./filter.ts";
 import { ProtocolError, toProtocolError } from "./protocol-error.ts";
@@ -33,12 +34,12 @@ export class ProtocolSession {
 	readonly #socket: ProtocolSocket;
 	readonly #feed: ThreadFeed;
 	readonly #subscriptions = new Map<string, EventFilter>();
-	/** Those that have not got what has happened so far. */
-	readonly #fresh = new Map<string, EventFilter>();
-	/** Resolves when none of them is left. */
+	/** Those that have not got what has happened so far, with the number of the first event that they get. */
+	readonly #fresh = new Map<string, { readonly filter: EventFilter; readonly fromSeq: number }>();
+	/** Resolves when none of them is left, and the client has taken what has happened so far. */
 	#gathered: Promise<void> = Promise.resolve();
 	/** Resolves when the client has taken what it was sent last of what had happened. */
-	#replayed: Promise<unknown> = Promise.resolve();
+	#replayed: Promise<void> = Promise.resolve();
 	readonly #gone = new AbortController();
 	/** The newest event that all subscriptions have got, if they wanted it. */
 	#seq: number;
@@ -78,24 +79,32 @@ export class ProtocolSession {
 		if (this.#subscriptions.size + this.#fresh.size >= MOST_SUBSCRIPTIONS)
 			throw new ProtocolError("not_supported", `A connection may have ${MOST_SUBSCRIPTIONS} subscriptions.`);
 		const filter = readFilter(params);
+		const since = params.integer("since", 0, Number.MAX_SAFE_INTEGER);
 		const { studio, threadId } = this.#sender;
-		const recalled = await recallEnd(studio, threadId, this.#feed, filter);
+		const recalled = since === undefined ? await recallEnd(studio, threadId, this.#feed, filter) : [];
 		const subscriptionId = uuid7();
-		const { firstSeq } = this.#feed;
-		const replayed = this.#feed.replay([filter], firstSeq, this.#seq).length;
-		// Another run may begin in between.
-		if (this.#fresh.size === 0) this.#gathered = setTimeout(GATHER_MS).then(() => this.#replay(firstSeq));
-		this.#fresh.set(subscriptionId, filter);
+		// Now: another run may begin before the events are sent.
+		const fromSeq = since === undefined ? this.#feed.firstSeq : since + 1;
+		const replayed = this.#feed.replay([filter], fromSeq, this.#seq).length;
+		if (this.#fresh.size === 0) this.#gathered = setTimeout(GATHER_MS).then(() => this.#replay());
+		this.#fresh.set(subscriptionId, { filter, fromSeq });
 		await this.#send(this.#success(id, { subscription_id: subscriptionId, replayed_events: replayed }));
 		for (const { data } of recalled) await this.#socket.send(data);
 	}
 
-	/** Sends what has happened so far to those who wait for it. From then on they get what happens. */
-	#replay(fromSeq: number): void {
-		const events = this.#feed.replay([...this.#fresh.values()], fromSeq, this.#seq);
-		this.#replayed = Promise.all(events.map(({ data }) => this.#socket.send(data)));
-		for (const [id, filter] of this.#fresh) this.#subscriptions.set(id, filter);
+	/** Sends what has happened so far to those who wait for it, each event once. From then on they get what happens. */
+	#replay(): Promise<void> {
+		const events = new Map<number, LoggedEvent>();
+		for (const [id, { filter, fromSeq }] of this.#fresh) {
+			for (const event of this.#feed.replay([filter], fromSeq, this.#seq)) events.set(event.id, event);
+			this.#subscriptions.set(id, filter);
+		}
 		this.#fresh.clear();
+		const inOrder = [...events.values()].sort((a, b) => a.id - b.id);
+		this.#replayed = this.#replayed.then(async () => {
+			for (const { data } of inOrder) await this.#socket.send(data);
+		});
+		return this.#replayed;
 	}
 
 	async #unsubscribe({ id, params }: Command): Promise<void> {
@@ -110,7 +119,11 @@ export class ProtocolSession {
 		try {
 			for await (const event of this.#feed.follow(this.#gone.signal)) {
 				// No event overtakes those that came before it.
-				while (this.#fresh.size > 0) await this.#gathered;
+				let before: Promise<void> | undefined;
+				while (before !== this.#gathered) {
+					before = this.#gathered;
+					await before;
+				}
 				const isWanted = [...this.#subscriptions.values()].some((filter) => matches(event, filter));
 				this.#seq = event.id;
 				if (isWanted) await this.#socket.send(event.data);

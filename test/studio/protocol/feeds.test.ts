@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { memory, sqlite } from "../support/backends.ts";
 import { makeGate } from "../support/gate.ts";
 import { startServer, type TestServer } from "../support/server.ts";
@@ -56,6 +57,41 @@ describe("The events of a thread", () => {
 		const second = await read(server, { since: first.at(-1)!.seq }, "completed");
 		expect(await read(server, {}, "completed")).toEqual(second);
 		expect(await read(server, { since: first[0]!.seq })).toEqual([...first.slice(1), ...second]);
+	});
+
+	it("are the same over a WebSocket, each sent when the one before was taken", async () => {
+		const server = await startServer(memory);
+		await start(server, "work", { name: "one" });
+		const first = await read(server, {}, "completed");
+		await start(server, "work", { name: "two" });
+		const second = await read(server, { since: first.at(-1)!.seq }, "completed");
+		const answers: object[] = [];
+		let events: Event[] = [];
+		let waiting = 0;
+		let mostWaiting = 0;
+		const send = async (text: string) => {
+			const message = JSON.parse(text);
+			if (message.type !== "event") return void answers.push(message);
+			events.push(message);
+			mostWaiting = Math.max(mostWaiting, ++waiting);
+			await setImmediate();
+			waiting--;
+		};
+		const connect = await server.handler.connect(new Request(`${server.url}/threads/t/stream/events`));
+		if (connect instanceof Response) throw new Error(await connect.text());
+		const session = connect({ send, close: () => {} });
+		const subscribe = async (filter: object) => {
+			const params = { channels: ["values", "lifecycle", "input"], ...filter };
+			await session.receive(JSON.stringify({ id: 1, method: "subscription.subscribe", params }));
+		};
+		await subscribe({});
+		await vi.waitFor(() => expect(events).toEqual(second));
+		events = [];
+		await subscribe({ since: first[0]!.seq });
+		await vi.waitFor(() => expect(events).toEqual([...first.slice(1), ...second]));
+		expect(answers[1]).toMatchObject({ result: { replayed_events: first.length + second.length - 1 } });
+		expect(mostWaiting).toBe(1);
+		session.close();
 	});
 
 	it("are forgotten when there is no room for them, but not before those who read them have", async () => {

@@ -1,7 +1,10 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, createConnection } from "node:net";
+import { Duplex, PassThrough } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { JSDOM } from "jsdom";
+import { WebSocketConnection } from "../../../src/studio/http/websocket.ts";
 import { createStudioHandler, toNodeListener, toUpgradeListener } from "../../../src/studio.ts";
 import { work } from "../project/graphs.ts";
 import { RawSocket } from "../support/raw-socket.ts";
@@ -78,9 +81,6 @@ describe("The thread protocol", () => {
 		const inParts = await RawSocket.mustOpen(path);
 		for (let part = 0; part < 20; part++) inParts.sendFrame(part === 0 ? 1 : 0, "x".repeat(100));
 		expect(await inParts.closeCode()).toBe(1009);
-		const empty = await RawSocket.mustOpen(path);
-		for (let part = 0; part < 1100; part++) empty.sendFrame(part === 0 ? 1 : 0, "");
-		expect(await empty.closeCode()).toBe(1009);
 
 		const wrong: [status: number, error: string, json: object][] = [
 			[400, "invalid_argument", {}],
@@ -123,7 +123,26 @@ describe("The thread protocol", () => {
 			error: "no_such_subscription",
 		});
 		expect(await fine.ask(command("run.start", start))).toMatchObject({ type: "success" });
+		for (const checkpoint_id of ["", "x"])
+			expect(await fine.ask(command("state.fork", { checkpoint_id }))).toMatchObject({ error: "no_such_checkpoint" });
 		fine.destroy();
+	});
+
+	it("refuses filters that take much memory", async () => {
+		const { url, fetch } = await startServer();
+		const socket = await RawSocket.mustOpen(`${url}/threads/t/stream/events`);
+		for (const params of [
+			{ ...events, namespaces: [Array(1000).fill("a")] },
+			{ ...events, namespaces: [["x".repeat(40_000)]] },
+			{ channels: [`custom:${"x".repeat(40_000)}`] },
+		]) {
+			expect(await socket.ask(command("subscription.subscribe", params))).toMatchObject({ error: "invalid_argument" });
+			expect((await fetch("/threads/t/stream/events", { json: params })).status).toBe(400);
+		}
+		const parts = Array.from({ length: 300 }, (_, i) => ["tools:0193e8d2-7c1f-7d4e-8a6b-0123456789ab", `part:${i}`]);
+		const params = { ...events, namespaces: parts };
+		expect(await socket.ask(command("subscription.subscribe", params))).toMatchObject({ type: "success" });
+		socket.destroy();
 	});
 
 	it("changes nothing on a server that is read-only", async () => {
@@ -167,6 +186,12 @@ describe("A WebSocket", () => {
 			[1003, (socket) => socket.sendFrame(0x82, "{}")],
 			[1007, (socket) => socket.sendFrame(0x81, Buffer.from([0xff, 0xfe]))],
 			[1009, (socket) => socket.sendBytes(Buffer.from("81ffffffffffffffffff00000000", "hex"))],
+			// One part too many, though all are empty.
+			[
+				1009,
+				(socket) => [socket.sendFrame(1, ""), socket.sendBytes(Buffer.from("008000000000".repeat(10_000), "hex"))],
+			],
+			[1002, (socket) => socket.sendFrame(0x88, "x")],
 			[1000, (socket) => socket.sendFrame(0x88, Buffer.from([0x03, 0xe8]))],
 		];
 		for (const [code, send] of broken) {
@@ -192,7 +217,7 @@ describe("A WebSocket", () => {
 		for (let id = 2; id < 12; id++) RawSocket.prototype.send.call(recorder, { ...command("agent.getTree"), id });
 		for (const byte of Buffer.concat(all.slice(0, 3))) {
 			socket.sendBytes(Buffer.from([byte]));
-			await new Promise((resolve) => setImmediate(resolve));
+			await setImmediate();
 		}
 		socket.sendBytes(Buffer.concat(all.slice(3)));
 		for (let id = 2; id < 12; id++) expect((await socket.next())?.json.id).toBe(id);
@@ -206,6 +231,70 @@ describe("A WebSocket", () => {
 		expect(await RawSocket.open(`${url}/threads/t/stream/events`, { "sec-websocket-version": "8" })).toBe(400);
 		expect(await RawSocket.open(`${url}/threads/t/stream/events`, { upgrade: "h2c" })).toBe(400);
 		expect((await fetch("/threads/t/stream/events")).status).toBe(426);
+	});
+
+	it("is refused behind a request that is not answered yet", async () => {
+		const { url, fetch } = await startServer();
+		const { port } = new URL(url);
+		const upgrade = "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+		for (const key of ["", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"]) {
+			const socket = createConnection(Number(port), "127.0.0.1");
+			const closed = once(socket, "close");
+			let answer = "";
+			socket.on("data", (data) => {
+				answer += data;
+			});
+			socket.on("error", () => {});
+			const path = "/threads/t/stream/events";
+			socket.write(`GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\nGET ${path} HTTP/1.1\r\n${upgrade}${key}\r\n`);
+			await closed;
+			expect(answer).not.toContain("101 Switching");
+		}
+		expect((await fetch("/ok")).status).toBe(200);
+	});
+
+	it("opens no session for a client that left while it was authorized", async () => {
+		const opened = vi.fn();
+		let authorized = () => {};
+		const connect = async () => {
+			await new Promise<void>((resolve) => {
+				authorized = resolve;
+			});
+			return opened;
+		};
+		const socket = new PassThrough();
+		const headers = { upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
+		const incoming = { method: "GET", headers, rawHeaders: [], url: "/" } as unknown as IncomingMessage;
+		const upgraded = toUpgradeListener({ connect })(incoming, socket, Buffer.alloc(0));
+		socket.destroy();
+		authorized();
+		await upgraded;
+		expect(opened).not.toHaveBeenCalled();
+	});
+
+	it("answers no more pings than a client takes answers, and leaves one that takes none", async () => {
+		vi.useFakeTimers({ toFake: ["setInterval"] });
+		onTestFinished(() => void vi.useRealTimers());
+		const untaken: (() => void)[] = [];
+		const socket = new Duplex({ read() {}, write: (_, __, taken) => void untaken.push(taken) });
+		const close = vi.fn();
+		const connection = new WebSocketConnection(socket, "");
+		connection.start({ mostBytes: 1000, receive: async () => {}, close }, Buffer.alloc(0));
+		socket.push(Buffer.from(`89fd00000000${"00".repeat(125)}`.repeat(1000), "hex"));
+		await setImmediate();
+		expect(socket.writableLength).toBeLessThan(2 * socket.writableHighWaterMark);
+		vi.advanceTimersByTime(15_000);
+		// The answer to the upgrade, and the first of the pongs.
+		untaken.shift()?.();
+		await setImmediate();
+		untaken.shift()?.();
+		await setImmediate();
+		vi.advanceTimersByTime(15_000);
+		expect(socket.destroyed).toBe(false);
+		vi.advanceTimersByTime(15_000);
+		expect(socket.destroyed).toBe(true);
+		await setImmediate();
+		expect(close).toHaveBeenCalledOnce();
 	});
 
 	it("is refused by a host that takes none, and ends with the server", async () => {
