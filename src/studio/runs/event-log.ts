@@ -35,9 +35,10 @@ export class EventLog {
 	/** All events up to this one may go. */
 	#unneeded = -1;
 	#isEnded = false;
-	/** The id of the event that each reader waits for. */
-	readonly #readers = new Map<symbol, number>();
-	#waiting: (() => void)[] = [];
+	#readers = 0;
+	/** How many readers have an event next, by its id: a step of a reader costs the same however many others there are. */
+	readonly #nexts = new Map<number, number>();
+	#waiting = new Set<() => void>();
 	#onEmpty: (() => void) | undefined;
 
 	/** @param firstId the id of the first event; those after it count up */
@@ -59,7 +60,7 @@ export class EventLog {
 
 	/** Whether somebody reads. */
 	get isRead(): boolean {
-		return this.#readers.size > 0;
+		return this.#readers > 0;
 	}
 
 	push(event: string, data: unknown, about?: MatchableEvent): void {
@@ -89,26 +90,33 @@ export class EventLog {
 	 * @throws if the reader is so slow that events it has not seen are gone
 	 */
 	async *read(lastId?: number, { isWanted, signal }: ReadOptions = {}): AsyncGenerator<LoggedEvent> {
-		const reader = Symbol("reader");
-		const wake = () => this.#notify();
-		signal?.addEventListener("abort", wake, { once: true });
+		let wake = () => {};
+		const leave = () => wake();
+		signal?.addEventListener("abort", leave, { once: true });
 		let next = Math.max(this.#oldest(), (lastId ?? -1) + 1);
-		this.#readers.set(reader, next);
+		this.#readers++;
+		this.#count(next, 1);
 		try {
 			while (!signal?.aborted) {
 				if (next < this.#oldest()) throw new Error("This reader is too slow: events it has not seen are gone.");
 				const entry = this.#events[next - this.#oldest()];
 				if (entry !== undefined) {
-					next++;
-					this.#readers.set(reader, next);
+					this.#count(next++, -1);
+					this.#count(next, 1);
 					this.#tidy();
 					if (isWanted?.(entry) ?? true) yield entry;
 				} else if (this.#isEnded) return;
-				else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+				else
+					await new Promise<void>((resolve) => {
+						wake = resolve;
+						this.#waiting.add(wake);
+					});
 			}
 		} finally {
-			signal?.removeEventListener("abort", wake);
-			this.#readers.delete(reader);
+			signal?.removeEventListener("abort", leave);
+			this.#waiting.delete(wake);
+			this.#readers--;
+			this.#count(next, -1);
 			this.#tidy();
 		}
 	}
@@ -131,13 +139,19 @@ export class EventLog {
 
 	/** Lets go of what need not be held. */
 	#tidy(): void {
-		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers.size === 0);
+		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers === 0);
 		const mayGo = isHeld ? this.#unneeded + 1 : this.#nextId;
-		const needed = Math.min(mayGo, ...this.#readers.values());
-		while (this.#events.length > 0 && this.#oldest() < needed) this.#dropOldest();
+		while (this.#events.length > 0 && this.#oldest() < mayGo && !this.#nexts.has(this.#oldest())) this.#dropOldest();
 		if (!this.#isEnded || this.#events.length > 0) return;
 		this.#onEmpty?.();
 		this.#onEmpty = undefined;
+	}
+
+	/** Some more readers, or fewer, have this event next. */
+	#count(id: number, change: number): void {
+		const readers = (this.#nexts.get(id) ?? 0) + change;
+		if (readers === 0) this.#nexts.delete(id);
+		else this.#nexts.set(id, readers);
 	}
 
 	#dropOldest(): void {
@@ -146,7 +160,7 @@ export class EventLog {
 
 	#notify(): void {
 		const waiting = this.#waiting;
-		this.#waiting = [];
+		this.#waiting = new Set();
 		for (const resolve of waiting) resolve();
 	}
 }
