@@ -53,7 +53,8 @@ async function streamEvents(call: Call): Promise<Response> {
 	const feed = studio.feeds.hold(threadId);
 	const events = (async function* () {
 		try {
-			if (since === undefined) yield* await recallEnd(studio, threadId, feed, filter);
+			// Who has the newest event knows the end. A number from before a restart is that of an older feed.
+			if (since === undefined || since < feed.lastSeq) yield* await recallEnd(studio, threadId, feed, filter);
 			yield* feed.read(filter, since, gone.signal);
 		} finally {
 			studio.feeds.release(threadId);

@@ -70,7 +70,8 @@ describe("The events of a thread", () => {
 		const recalled = await read(server, {});
 		expect(recalled.map(({ method }) => method)).toEqual(["values", "lifecycle"]);
 		expect(recalled.at(-1)!.event_id).toBe(events.at(-1)!.event_id);
-		expect(await read(server, { since: events[0]!.seq })).toEqual([]);
+		const since = await read(server, { since: events[0]!.seq }, "completed");
+		expect(since.map(({ event_id }) => event_id)).toEqual(recalled.map(({ event_id }) => event_id));
 		await start(server, "work", { name: "two", until: "" });
 		expect((await server.client.threads.get("t")).thread_id).toBe("t");
 	});
@@ -89,6 +90,15 @@ describe("The events of a thread", () => {
 		expect((await read(after, {}, "interrupted")).map(({ event_id }) => event_id)).toEqual(
 			recalled.map(({ event_id }) => event_id),
 		);
-		expect(await read(after, { since: asked.at(-1)!.seq })).toEqual([]);
+		const since = await read(after, { since: asked.at(-1)!.seq }, "interrupted");
+		expect(since.map(({ event_id }) => event_id)).toEqual(recalled.map(({ event_id }) => event_id));
+		expect(since[0]!.seq).toBeGreaterThan(asked.at(-1)!.seq);
+	});
+
+	it("do not tell again how the last run ended to who knows", async () => {
+		const server = await startServer(memory);
+		await start(server, "work", { name: "one" });
+		const events = await read(server, {}, "completed");
+		expect(await read(server, { since: events.at(-1)!.seq })).toEqual([]);
 	});
 });
