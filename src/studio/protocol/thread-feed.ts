@@ -158,9 +158,9 @@ export class ThreadFeed {
 		return { lastSeq: this.lastSeq, characters: this.#characters };
 	}
 
-	/** Nobody will ask for the events of a run any more. */
-	forget({ lastSeq }: Contribution): void {
-		this.#log.dropThrough(lastSeq);
+	/** Nobody will ask for the events up to this number any more. */
+	forget(seq: number): void {
+		this.#log.dropThrough(seq);
 	}
 
 	/** No more events will come: whoever reads is done. */

@@ -58,9 +58,7 @@ async function deleteAssistant(call: Call): Promise<Response> {
 	if (readFlag(query, "delete_threads"))
 		for await (const thread of studio.threads.all()) {
 			const { metadata } = await studio.describe(thread).record();
-			const { threadId, saver } = thread;
-			if (metadata.assistant_id === assistant_id)
-				await studio.runs.afterStopping(threadId, () => saver.deleteThread(threadId));
+			if (metadata.assistant_id === assistant_id) await studio.runs.deleteThread(thread);
 		}
 	return json([assistant_id]);
 }

@@ -76,6 +76,21 @@ describe("The events of a thread", () => {
 		expect((await server.client.threads.get("t")).thread_id).toBe("t");
 	});
 
+	it("go with their thread, and those of a run that is rolled back but its end with the run", async () => {
+		const server = await startServer(memory);
+		const { client } = server;
+		await start(server, "work", { name: "one" });
+		const events = await read(server, {}, "completed");
+		await client.threads.delete("t");
+		expect(await read(server, { since: events[0]!.seq })).toEqual([]);
+		const gate = makeGate();
+		await start(server, "work", { name: "two", until: gate.path });
+		const [{ run_id } = { run_id: "" }] = await client.runs.list("t");
+		await vi.waitFor(async () => expect((await client.runs.get("t", run_id)).status).toBe("running"));
+		await client.runs.cancel("t", run_id, true, "rollback");
+		expect((await read(server, {}, "interrupted")).map(({ event_id }) => event_id)).toEqual([`synth:${run_id}:end`]);
+	});
+
 	it("begin with how the last run ended and what the thread waits for, under the ids that this had", async () => {
 		const server = await startServer(sqlite);
 		await start(server, "review", { topic: "t" });
