@@ -43,6 +43,8 @@ export class ThreadFeed {
 	readonly #log = new EventLog("all", undefined, Date.now() * 1000);
 	/** The runs that take the answers to what was asked. While one is under way, its answers are not given again. */
 	readonly answers = new Map<string, { readonly isInFlight: boolean }>();
+	/** The number of the first event there was. */
+	readonly #startSeq = this.#log.nextId;
 	/** What the newest run consists of. */
 	#tree: NamespaceTree | undefined;
 	#graphName = "";
@@ -100,6 +102,11 @@ export class ThreadFeed {
 	/** Whether nothing is known of the thread: the server may have been started after its last run. */
 	get isEmpty(): boolean {
 		return this.#log.characters === 0;
+	}
+
+	/** Whether events between this one of the feed and those that are held are gone. */
+	hasLostAfter(seq: number): boolean {
+		return !this.isEmpty && seq >= this.#startSeq && seq + 1 < this.#log.oldestId;
 	}
 
 	/** A run begins. */

@@ -49,6 +49,8 @@ async function streamEvents(call: Call): Promise<Response> {
 	const fields = await call.fields();
 	const filter = readFilter(fields);
 	const since = fields.integer("since", 0, Number.MAX_SAFE_INTEGER);
+	if (since !== undefined && studio.feeds.get(threadId)?.hasLostAfter(since))
+		throw new HttpError(410, `Events after ${since} are gone. Without \`since\`, events start with the newest run.`);
 	const gone = new AbortController();
 	const feed = studio.feeds.hold(threadId);
 	const events = (async function* () {

@@ -58,6 +58,11 @@ export class EventLog {
 		return this.#nextId;
 	}
 
+	/** The id of the oldest event that is held. */
+	get oldestId(): number {
+		return this.#events[0]?.id ?? this.#nextId;
+	}
+
 	/** Whether somebody reads. */
 	get isRead(): boolean {
 		return this.#readers > 0;
@@ -93,13 +98,13 @@ export class EventLog {
 		let wake = () => {};
 		const leave = () => wake();
 		signal?.addEventListener("abort", leave, { once: true });
-		let next = Math.max(this.#oldest(), (lastId ?? -1) + 1);
+		let next = Math.max(this.oldestId, (lastId ?? -1) + 1);
 		this.#readers++;
 		this.#count(next, 1);
 		try {
 			while (!signal?.aborted) {
-				if (next < this.#oldest()) throw new Error("This reader is too slow: events it has not seen are gone.");
-				const entry = this.#events[next - this.#oldest()];
+				if (next < this.oldestId) throw new Error("This reader is too slow: events it has not seen are gone.");
+				const entry = this.#events[next - this.oldestId];
 				if (entry !== undefined) {
 					this.#count(next++, -1);
 					this.#count(next, 1);
@@ -123,7 +128,7 @@ export class EventLog {
 
 	/** The events after the one with the first id, up to the one with the second, that are held. */
 	held(lastId: number, throughId: number): LoggedEvent[] {
-		return this.#events.slice(Math.max(0, lastId + 1 - this.#oldest()), Math.max(0, throughId + 1 - this.#oldest()));
+		return this.#events.slice(Math.max(0, lastId + 1 - this.oldestId), Math.max(0, throughId + 1 - this.oldestId));
 	}
 
 	/** Lets go of all events up to the one with this id, as soon as those who read now have read them. */
@@ -132,16 +137,11 @@ export class EventLog {
 		this.#tidy();
 	}
 
-	/** The id of the oldest event that is held. */
-	#oldest(): number {
-		return this.#events[0]?.id ?? this.#nextId;
-	}
-
 	/** Lets go of what need not be held. */
 	#tidy(): void {
 		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers === 0);
 		const mayGo = isHeld ? this.#unneeded + 1 : this.#nextId;
-		while (this.#events.length > 0 && this.#oldest() < mayGo && !this.#nexts.has(this.#oldest())) this.#dropOldest();
+		while (this.#events.length > 0 && this.oldestId < mayGo && !this.#nexts.has(this.oldestId)) this.#dropOldest();
 		if (!this.#isEnded || this.#events.length > 0) return;
 		this.#onEmpty?.();
 		this.#onEmpty = undefined;

@@ -76,6 +76,28 @@ describe("The events of a thread", () => {
 		expect((await server.client.threads.get("t")).thread_id).toBe("t");
 	});
 
+	it("are not skipped: who asks for some that are gone is refused", async () => {
+		const server = await startServer(memory, { limits: { endedRunBytes: 1 } });
+		const gates = [makeGate(), makeGate()];
+		// The feed is there for as long as somebody reads it.
+		const stop = new AbortController();
+		const json = { channels: ["lifecycle"] };
+		await server.fetch("/threads/t/stream/events", { json, signal: stop.signal });
+		await start(server, "work", { name: "one", until: gates[0]!.path });
+		const [first] = await read(server, {}, "running");
+		const reading = read(server, {}, "completed");
+		await start(server, "work", { name: "two", until: gates[1]!.path });
+		gates[0]!.open();
+		const last = (await reading).at(-1);
+		const ask = async (since: number) =>
+			(await server.fetch("/threads/t/stream/events", { json: { ...json, since }, signal: stop.signal })).status;
+		await vi.waitFor(async () => expect(await ask(first!.seq)).toBe(410), 10_000);
+		expect(await ask(last!.seq)).toBe(200);
+		expect(await ask(0)).toBe(200);
+		stop.abort();
+		gates[1]!.open();
+	});
+
 	it("go with their thread, and those of a run that is rolled back but its end with the run", async () => {
 		const server = await startServer(memory);
 		const { client } = server;
