@@ -69,6 +69,31 @@ describe("A log of events", () => {
 		expect((await collect(log.read())).map(({ id }) => id)).toEqual([3, 4]);
 	});
 
+	it("looks at no other reader when one goes on", async () => {
+		const log = new EventLog("needed");
+		// More than a call can have arguments.
+		const readers = Array.from({ length: 150_000 }, () => log.read());
+		const firsts = readers.map((reader) => reader.next());
+		log.push("n", 1);
+		expect((await Promise.all(firsts)).every(({ value }) => value.data === "1")).toBe(true);
+		expect(log.characters).toBe(0);
+	});
+
+	it("wakes only the reader that leaves", async () => {
+		const log = new EventLog("needed");
+		const { signal } = new AbortController();
+		const looks = vi.spyOn(signal, "aborted", "get");
+		const stay = collect(log.read(undefined, { signal }));
+		const gone = new AbortController();
+		const leave = collect(log.read(undefined, { signal: gone.signal }));
+		gone.abort();
+		await leave;
+		expect(looks).toHaveBeenCalledTimes(1);
+		log.end();
+		expect(await stay).toEqual([]);
+		expect(log.isRead).toBe(false);
+	});
+
 	it("keeps events as they were when they were logged", async () => {
 		const log = new EventLog("all");
 		const state = { list: [1] };

@@ -1,5 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
+import { Annotation, type LangGraphRunnableConfig, StateGraph } from "@langchain/langgraph";
 import type { StudioOptions } from "../../src/studio.ts";
 import { backends } from "./support/backends.ts";
 import { makeGate } from "./support/gate.ts";
@@ -336,6 +337,42 @@ describe("A server on loopback", () => {
 		gate.open();
 		for (const [n, run] of runs.entries()) expect(await client.runs.join(String(n), run.run_id)).toHaveProperty("log");
 		await client.runs.wait("4", "work", { input: { name: "w" } });
+	});
+
+	it("shows the secrets of an assistant to who may change it, and gives them to its graph", async () => {
+		const got: unknown[] = [];
+		const echo = new StateGraph(Annotation.Root({ said: Annotation<string>() }))
+			.addNode("say", (_, { configurable, context }: LangGraphRunnableConfig) => {
+				got.push(configurable?.api_key, (context as { token?: string }).token);
+				return { said: "done" };
+			})
+			.addEdge("__start__", "say")
+			.compile();
+		const authorize = ({ headers }: Request) => headers.get("user") === null || { mayAccess: () => true };
+		const { client, url } = await startServer(undefined, { graphs: { echo }, authorize });
+		const password = "hidden-3";
+		const made = {
+			config: { configurable: { api_key: "hidden-1", tone: "loud" } },
+			context: { token: "hidden-2" },
+			metadata: { password },
+		};
+		const { assistant_id } = await client.assistants.create({ graphId: "echo", ...made });
+		expect(await client.assistants.get(assistant_id)).toMatchObject(made);
+		const user = clientFor(url, { user: "ada" });
+		await user.runs.wait("t", assistant_id, { input: {}, ifNotExists: "create" });
+		expect(got).toEqual(["hidden-1", "hidden-2"]);
+		const seen = [
+			await user.assistants.get(assistant_id),
+			await user.assistants.search(),
+			await user.assistants.getVersions(assistant_id),
+			await user.runs.list("t"),
+			await user.threads.get("t"),
+			await user.threads.getHistory("t"),
+		];
+		expect(JSON.stringify(seen)).toContain("loud");
+		expect(JSON.stringify(seen)).not.toContain("hidden");
+		expect(await user.assistants.count({ metadata: { password } })).toBe(0);
+		expect(await client.assistants.count({ metadata: { password } })).toBe(1);
 	});
 
 	it("changes nothing where it is read-only", async () => {

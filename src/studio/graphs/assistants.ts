@@ -9,6 +9,9 @@ import { type Assistant, StoredAssistants } from "./stored-assistants.ts";
 /** The assistant of a graph has this metadata, as those that LangGraph's server makes by itself. */
 const SYSTEM_METADATA = { created_by: "system" };
 
+/** What a caller sees of an assistant. */
+export type View = (assistant: Assistant) => Assistant;
+
 /** The assistants: one for each graph, which is as the graph is, and those that clients made. */
 export class Assistants {
 	readonly #graphs: Graphs;
@@ -34,8 +37,12 @@ export class Assistants {
 		return assistant;
 	}
 
-	/** All that a search looks for, in order. */
-	async search(query: Fields): Promise<Assistant[]> {
+	/**
+	 * All that a search looks for, in order.
+	 *
+	 * @param view an assistant as the caller may see it
+	 */
+	async search(query: Fields, view: View): Promise<Assistant[]> {
 		const graphId = query.text("graph_id");
 		const name = query.text("name")?.toLowerCase();
 		const metadata = query.filter("metadata");
@@ -43,6 +50,7 @@ export class Assistants {
 		const isDescending = query.choice("sort_order", ["asc", "desc"]) === "desc";
 		const stored = (await this.#stored.all()).filter((one) => this.#isServed(one));
 		const found = [...this.#graphs.ids.map((id) => this.#ofGraph(id)), ...stored]
+			.map(view)
 			.filter((one) => graphId === undefined || one.graph_id === graphId)
 			.filter((one) => name === undefined || one.name.toLowerCase().includes(name))
 			.filter((one) => metadata === undefined || contains(one.metadata, metadata));
@@ -94,11 +102,11 @@ export class Assistants {
 		});
 	}
 
-	async versions(assistantId: string, metadata: Json | undefined): Promise<Assistant[]> {
+	async versions(assistantId: string, metadata: Json | undefined, view: View): Promise<Assistant[]> {
 		const assistant = await this.mustFind(assistantId);
 		const stored = await this.#stored.versions(assistant.assistant_id);
 		const versions = stored.length === 0 ? [assistant] : stored;
-		return versions.filter((version) => metadata === undefined || contains(version.metadata, metadata));
+		return versions.map(view).filter((version) => metadata === undefined || contains(version.metadata, metadata));
 	}
 
 	/** Makes the assistant one of its versions. */

@@ -27,14 +27,26 @@ export function paginate<T>(all: readonly T[], fields: Fields): { page: T[]; hea
 	return { page, headers };
 }
 
-/** Some fields of an object, or all. One that is an object itself may be given in part, as `values.messages`. */
+/**
+ * Some fields of an object, or all. One that is an object itself may be given in part, as `values.messages`. Only fields that
+ * are named are looked at: a state may have many.
+ */
 export function select(object: Json, names: readonly string[] | undefined): Json {
 	if (names === undefined) return object;
 	const chosen: Json = {};
-	for (const [name, value] of Object.entries(object)) {
-		const parts = names.filter((part) => part.startsWith(`${name}.`)).map((part) => part.slice(name.length + 1));
-		if (names.includes(name)) chosen[name] = value;
-		else if (parts.length > 0 && isRecord(value)) chosen[name] = select(value, parts);
+	const parts = new Map<string, string[]>();
+	for (const name of names) {
+		if (Object.hasOwn(object, name)) chosen[name] = object[name];
+		const dot = name.indexOf(".");
+		const whole = name.slice(0, Math.max(0, dot));
+		if (dot < 0 || !Object.hasOwn(object, whole)) continue;
+		const rests = parts.get(whole);
+		if (rests === undefined) parts.set(whole, [name.slice(dot + 1)]);
+		else rests.push(name.slice(dot + 1));
+	}
+	for (const [name, rests] of parts) {
+		const value = object[name];
+		if (isRecord(value) && !Object.hasOwn(chosen, name)) chosen[name] = select(value, rests);
 	}
 	return chosen;
 }

@@ -43,6 +43,8 @@ export class ThreadFeed {
 	readonly #log = new EventLog("all", undefined, Date.now() * 1000);
 	/** The runs that take the answers to what was asked. While one is under way, its answers are not given again. */
 	readonly answers = new Map<string, { readonly isInFlight: boolean }>();
+	/** The number of the first event there was. */
+	readonly #startSeq = this.#log.nextId;
 	/** What the newest run consists of. */
 	#tree: NamespaceTree | undefined;
 	#graphName = "";
@@ -102,6 +104,11 @@ export class ThreadFeed {
 		return this.#log.characters === 0;
 	}
 
+	/** Whether events between this one of the feed and those that are held are gone. */
+	hasLostAfter(seq: number): boolean {
+		return !this.isEmpty && seq >= this.#startSeq && seq + 1 < this.#log.oldestId;
+	}
+
 	/** A run begins. */
 	begin(runId: string, graphName: string): void {
 		this.#runId = runId;
@@ -158,9 +165,9 @@ export class ThreadFeed {
 		return { lastSeq: this.lastSeq, characters: this.#characters };
 	}
 
-	/** Nobody will ask for the events of a run any more. */
-	forget({ lastSeq }: Contribution): void {
-		this.#log.dropThrough(lastSeq);
+	/** Nobody will ask for the events up to this number any more. */
+	forget(seq: number): void {
+		this.#log.dropThrough(seq);
 	}
 
 	/** No more events will come: whoever reads is done. */

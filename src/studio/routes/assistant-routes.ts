@@ -1,4 +1,5 @@
 import type { Call } from "../call.ts";
+import type { View } from "../graphs/assistants.ts";
 import type { Graph } from "../graphs/graph.ts";
 import { schemasOf } from "../graphs/schemas.ts";
 import type { Assistant } from "../graphs/stored-assistants.ts";
@@ -7,6 +8,7 @@ import { HttpError } from "../http/http-error.ts";
 import { paginate, select } from "../http/pages.ts";
 import { json } from "../http/responses.ts";
 import type { Route } from "../http/router.ts";
+import { withoutSecrets } from "../runs/secrets.ts";
 
 /** What can be run, and what it looks like. */
 export const assistantRoutes: Route<Call>[] = [
@@ -25,7 +27,7 @@ export const assistantRoutes: Route<Call>[] = [
 
 async function searchAssistants(call: Call): Promise<Response> {
 	const fields = await call.fields();
-	const { page, headers } = paginate(await call.studio.assistants.search(fields), fields);
+	const { page, headers } = paginate(await call.studio.assistants.search(fields, viewOf(call)), fields);
 	const names = fields.texts("select");
 	const list = call.newList();
 	for (const assistant of page) list.push(select({ ...assistant }, names));
@@ -33,7 +35,7 @@ async function searchAssistants(call: Call): Promise<Response> {
 }
 
 async function countAssistants(call: Call): Promise<Response> {
-	return json((await call.studio.assistants.search(await call.fields())).length);
+	return json((await call.studio.assistants.search(await call.fields(), viewOf(call))).length);
 }
 
 async function createAssistant(call: Call): Promise<Response> {
@@ -42,7 +44,7 @@ async function createAssistant(call: Call): Promise<Response> {
 }
 
 async function showAssistant(call: Call): Promise<Response> {
-	return json(await find(call));
+	return json(viewOf(call)(await find(call)));
 }
 
 async function updateAssistant(call: Call): Promise<Response> {
@@ -58,16 +60,15 @@ async function deleteAssistant(call: Call): Promise<Response> {
 	if (readFlag(query, "delete_threads"))
 		for await (const thread of studio.threads.all()) {
 			const { metadata } = await studio.describe(thread).record();
-			const { threadId, saver } = thread;
-			if (metadata.assistant_id === assistant_id)
-				await studio.runs.afterStopping(threadId, () => saver.deleteThread(threadId));
+			if (metadata.assistant_id === assistant_id) await studio.runs.deleteThread(thread);
 		}
 	return json([assistant_id]);
 }
 
 async function showVersions(call: Call): Promise<Response> {
 	const fields = await call.fields();
-	const versions = await call.studio.assistants.versions(call.param("assistant_id"), fields.filter("metadata"));
+	const id = call.param("assistant_id");
+	const versions = await call.studio.assistants.versions(id, fields.filter("metadata"), viewOf(call));
 	const list = call.newList();
 	for (const { updated_at: _, ...version } of paginate(versions, fields).page) list.push(version);
 	return list.respond();
@@ -104,6 +105,15 @@ async function showSubgraphs(call: Call): Promise<Response> {
 	const found: [string, unknown][] = [];
 	for await (const [name, subgraph] of subgraphs) found.push([name, schemasOf(subgraph)]);
 	return json(Object.fromEntries(found));
+}
+
+/** Who may change an assistant sees all of it. Others may run it, and its graph gets the secrets. */
+function viewOf({ access }: Call): View {
+	if (access.isFull) return (assistant) => assistant;
+	return (assistant) => {
+		const { config, context, metadata } = assistant;
+		return { ...assistant, ...withoutSecrets({ config, context, metadata }) };
+	};
 }
 
 function find(call: Call): Promise<Assistant> {

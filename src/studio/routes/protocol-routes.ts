@@ -49,11 +49,14 @@ async function streamEvents(call: Call): Promise<Response> {
 	const fields = await call.fields();
 	const filter = readFilter(fields);
 	const since = fields.integer("since", 0, Number.MAX_SAFE_INTEGER);
+	if (since !== undefined && studio.feeds.get(threadId)?.hasLostAfter(since))
+		throw new HttpError(410, `Events after ${since} are gone. Without \`since\`, events start with the newest run.`);
 	const gone = new AbortController();
 	const feed = studio.feeds.hold(threadId);
 	const events = (async function* () {
 		try {
-			if (since === undefined) yield* await recallEnd(studio, threadId, feed, filter);
+			// Who has the newest event knows the end. A number from before a restart is that of an older feed.
+			if (since === undefined || since < feed.lastSeq) yield* await recallEnd(studio, threadId, feed, filter);
 			yield* feed.read(filter, since, gone.signal);
 		} finally {
 			studio.feeds.release(threadId);

@@ -71,8 +71,7 @@ export async function patchThread(call: Call): Promise<Response> {
 }
 
 async function deleteThread({ threadId, studio }: Call): Promise<Response> {
-	const { saver } = await studio.threads.mustFind(threadId);
-	await studio.runs.afterStopping(threadId, () => saver.deleteThread(threadId));
+	await studio.runs.deleteThread(await studio.threads.mustFind(threadId));
 	return noContent();
 }
 
@@ -96,7 +95,7 @@ async function pruneThreads(call: Call): Promise<Response> {
 	for (const id of ids) {
 		const thread = await threads.find(id);
 		if (thread === undefined) continue;
-		if (strategy === "delete") await runs.afterStopping(id, () => thread.saver.deleteThread(id));
+		if (strategy === "delete") await runs.deleteThread(thread);
 		else await thread.saver.prune([id], { strategy });
 		pruned++;
 	}

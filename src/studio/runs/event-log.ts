@@ -35,9 +35,10 @@ export class EventLog {
 	/** All events up to this one may go. */
 	#unneeded = -1;
 	#isEnded = false;
-	/** The id of the event that each reader waits for. */
-	readonly #readers = new Map<symbol, number>();
-	#waiting: (() => void)[] = [];
+	#readers = 0;
+	/** How many readers have an event next, by its id: a step of a reader costs the same however many others there are. */
+	readonly #nexts = new Map<number, number>();
+	#waiting = new Set<() => void>();
 	#onEmpty: (() => void) | undefined;
 
 	/** @param firstId the id of the first event; those after it count up */
@@ -57,9 +58,14 @@ export class EventLog {
 		return this.#nextId;
 	}
 
+	/** The id of the oldest event that is held. */
+	get oldestId(): number {
+		return this.#events[0]?.id ?? this.#nextId;
+	}
+
 	/** Whether somebody reads. */
 	get isRead(): boolean {
-		return this.#readers.size > 0;
+		return this.#readers > 0;
 	}
 
 	push(event: string, data: unknown, about?: MatchableEvent): void {
@@ -89,33 +95,40 @@ export class EventLog {
 	 * @throws if the reader is so slow that events it has not seen are gone
 	 */
 	async *read(lastId?: number, { isWanted, signal }: ReadOptions = {}): AsyncGenerator<LoggedEvent> {
-		const reader = Symbol("reader");
-		const wake = () => this.#notify();
-		signal?.addEventListener("abort", wake, { once: true });
-		let next = Math.max(this.#oldest(), (lastId ?? -1) + 1);
-		this.#readers.set(reader, next);
+		let wake = () => {};
+		const leave = () => wake();
+		signal?.addEventListener("abort", leave, { once: true });
+		let next = Math.max(this.oldestId, (lastId ?? -1) + 1);
+		this.#readers++;
+		this.#count(next, 1);
 		try {
 			while (!signal?.aborted) {
-				if (next < this.#oldest()) throw new Error("This reader is too slow: events it has not seen are gone.");
-				const entry = this.#events[next - this.#oldest()];
+				if (next < this.oldestId) throw new Error("This reader is too slow: events it has not seen are gone.");
+				const entry = this.#events[next - this.oldestId];
 				if (entry !== undefined) {
-					next++;
-					this.#readers.set(reader, next);
+					this.#count(next++, -1);
+					this.#count(next, 1);
 					this.#tidy();
 					if (isWanted?.(entry) ?? true) yield entry;
 				} else if (this.#isEnded) return;
-				else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+				else
+					await new Promise<void>((resolve) => {
+						wake = resolve;
+						this.#waiting.add(wake);
+					});
 			}
 		} finally {
-			signal?.removeEventListener("abort", wake);
-			this.#readers.delete(reader);
+			signal?.removeEventListener("abort", leave);
+			this.#waiting.delete(wake);
+			this.#readers--;
+			this.#count(next, -1);
 			this.#tidy();
 		}
 	}
 
 	/** The events after the one with the first id, up to the one with the second, that are held. */
 	held(lastId: number, throughId: number): LoggedEvent[] {
-		return this.#events.slice(Math.max(0, lastId + 1 - this.#oldest()), Math.max(0, throughId + 1 - this.#oldest()));
+		return this.#events.slice(Math.max(0, lastId + 1 - this.oldestId), Math.max(0, throughId + 1 - this.oldestId));
 	}
 
 	/** Lets go of all events up to the one with this id, as soon as those who read now have read them. */
@@ -124,20 +137,21 @@ export class EventLog {
 		this.#tidy();
 	}
 
-	/** The id of the oldest event that is held. */
-	#oldest(): number {
-		return this.#events[0]?.id ?? this.#nextId;
-	}
-
 	/** Lets go of what need not be held. */
 	#tidy(): void {
-		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers.size === 0);
+		const isHeld = this.#retention === "all" || (this.#retention === "unread" && this.#readers === 0);
 		const mayGo = isHeld ? this.#unneeded + 1 : this.#nextId;
-		const needed = Math.min(mayGo, ...this.#readers.values());
-		while (this.#events.length > 0 && this.#oldest() < needed) this.#dropOldest();
+		while (this.#events.length > 0 && this.oldestId < mayGo && !this.#nexts.has(this.oldestId)) this.#dropOldest();
 		if (!this.#isEnded || this.#events.length > 0) return;
 		this.#onEmpty?.();
 		this.#onEmpty = undefined;
+	}
+
+	/** Some more readers, or fewer, have this event next. */
+	#count(id: number, change: number): void {
+		const readers = (this.#nexts.get(id) ?? 0) + change;
+		if (readers === 0) this.#nexts.delete(id);
+		else this.#nexts.set(id, readers);
 	}
 
 	#dropOldest(): void {
@@ -146,7 +160,7 @@ export class EventLog {
 
 	#notify(): void {
 		const waiting = this.#waiting;
-		this.#waiting = [];
+		this.#waiting = new Set();
 		for (const resolve of waiting) resolve();
 	}
 }

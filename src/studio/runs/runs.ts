@@ -133,11 +133,12 @@ export class Runs {
 		});
 	}
 
-	/** Stops all runs of a thread, and does something to it while none can be started. */
-	afterStopping<T>(threadId: string, work: () => Promise<T>): Promise<T> {
+	/** Deletes a thread after stopping its runs, whose events go with it. */
+	deleteThread({ threadId, saver }: FoundThread): Promise<void> {
 		return this.inTurn(threadId, async () => {
 			await stop(this.#schedule.of(threadId));
-			return work();
+			await saver.deleteThread(threadId);
+			for (const run of this.of(threadId)) this.#ended.forget(run);
 		});
 	}
 
@@ -248,6 +249,8 @@ export class Runs {
 	/** A run that has ended is known until all its events are read, but not forever. */
 	#forgetLater(run: Run, end: RunEnd): void {
 		run.fed = run.feed?.end(end);
+		// It leaves nothing, but who waits for its end must learn of it.
+		if (run.fed !== undefined && run.stopReason === "rollback") run.feed?.forget(run.fed.lastSeq - 1);
 		this.#ended.add(run);
 		run.finish(end, () => {
 			if (run.fed === undefined) this.#ended.forget(run);
@@ -257,7 +260,7 @@ export class Runs {
 	#forget(run: Run): void {
 		this.#known.delete(run.id);
 		if (run.feed === undefined || run.fed === undefined) return;
-		run.feed.forget(run.fed);
+		run.feed.forget(run.fed.lastSeq);
 		this.#feeds.release(run.place.threadId);
 	}
 

@@ -48,9 +48,14 @@ export class Access {
 		if (!this.mayAccess(threadId)) throw new HttpError(403, `Not authorized for thread ${quote(threadId)}.`);
 	}
 
+	/** Whether the caller may access all threads. */
+	get isFull(): boolean {
+		return this.#threads === undefined;
+	}
+
 	/** What is stored for no thread in particular is for those who may see all of them. */
 	checkAll(): void {
-		if (this.#threads !== undefined) throw new HttpError(403, "Not authorized.");
+		if (!this.isFull) throw new HttpError(403, "Not authorized.");
 	}
 
 	newThreadId(): string {

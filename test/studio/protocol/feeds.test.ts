@@ -106,9 +106,47 @@ describe("The events of a thread", () => {
 		const recalled = await read(server, {});
 		expect(recalled.map(({ method }) => method)).toEqual(["values", "lifecycle"]);
 		expect(recalled.at(-1)!.event_id).toBe(events.at(-1)!.event_id);
-		expect(await read(server, { since: events[0]!.seq })).toEqual([]);
+		const since = await read(server, { since: events[0]!.seq }, "completed");
+		expect(since.map(({ event_id }) => event_id)).toEqual(recalled.map(({ event_id }) => event_id));
 		await start(server, "work", { name: "two", until: "" });
 		expect((await server.client.threads.get("t")).thread_id).toBe("t");
+	});
+
+	it("are not skipped: who asks for some that are gone is refused", async () => {
+		const server = await startServer(memory, { limits: { endedRunBytes: 1 } });
+		const gates = [makeGate(), makeGate()];
+		// The feed is there for as long as somebody reads it.
+		const stop = new AbortController();
+		const json = { channels: ["lifecycle"] };
+		await server.fetch("/threads/t/stream/events", { json, signal: stop.signal });
+		await start(server, "work", { name: "one", until: gates[0]!.path });
+		const [first] = await read(server, {}, "running");
+		const reading = read(server, {}, "completed");
+		await start(server, "work", { name: "two", until: gates[1]!.path });
+		gates[0]!.open();
+		const last = (await reading).at(-1);
+		const ask = async (since: number) =>
+			(await server.fetch("/threads/t/stream/events", { json: { ...json, since }, signal: stop.signal })).status;
+		await vi.waitFor(async () => expect(await ask(first!.seq)).toBe(410), 10_000);
+		expect(await ask(last!.seq)).toBe(200);
+		expect(await ask(0)).toBe(200);
+		stop.abort();
+		gates[1]!.open();
+	});
+
+	it("go with their thread, and those of a run that is rolled back but its end with the run", async () => {
+		const server = await startServer(memory);
+		const { client } = server;
+		await start(server, "work", { name: "one" });
+		const events = await read(server, {}, "completed");
+		await client.threads.delete("t");
+		expect(await read(server, { since: events[0]!.seq })).toEqual([]);
+		const gate = makeGate();
+		await start(server, "work", { name: "two", until: gate.path });
+		const [{ run_id } = { run_id: "" }] = await client.runs.list("t");
+		await vi.waitFor(async () => expect((await client.runs.get("t", run_id)).status).toBe("running"));
+		await client.runs.cancel("t", run_id, true, "rollback");
+		expect((await read(server, {}, "interrupted")).map(({ event_id }) => event_id)).toEqual([`synth:${run_id}:end`]);
 	});
 
 	it("begin with how the last run ended and what the thread waits for, under the ids that this had", async () => {
@@ -125,6 +163,15 @@ describe("The events of a thread", () => {
 		expect((await read(after, {}, "interrupted")).map(({ event_id }) => event_id)).toEqual(
 			recalled.map(({ event_id }) => event_id),
 		);
-		expect(await read(after, { since: asked.at(-1)!.seq })).toEqual([]);
+		const since = await read(after, { since: asked.at(-1)!.seq }, "interrupted");
+		expect(since.map(({ event_id }) => event_id)).toEqual(recalled.map(({ event_id }) => event_id));
+		expect(since[0]!.seq).toBeGreaterThan(asked.at(-1)!.seq);
+	});
+
+	it("do not tell again how the last run ended to who knows", async () => {
+		const server = await startServer(memory);
+		await start(server, "work", { name: "one" });
+		const events = await read(server, {}, "completed");
+		expect(await read(server, { since: events.at(-1)!.seq })).toEqual([]);
 	});
 });
