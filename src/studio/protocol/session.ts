@@ -81,7 +81,8 @@ export class ProtocolSession {
 		const filter = readFilter(params);
 		const since = params.integer("since", 0, Number.MAX_SAFE_INTEGER);
 		const { studio, threadId } = this.#sender;
-		const recalled = since === undefined ? await recallEnd(studio, threadId, this.#feed, filter) : [];
+		const recalled =
+			since === undefined || since < this.#feed.lastSeq ? await recallEnd(studio, threadId, this.#feed, filter) : [];
 		const subscriptionId = uuid7();
 		// Now: another run may begin before the events are sent.
 		const fromSeq = since === undefined ? this.#feed.firstSeq : since + 1;
