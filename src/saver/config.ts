@@ -54,7 +54,7 @@ export function readWritableAddress(config: RunnableConfig | undefined, call: st
 }
 
 /** A thread id as it is stored: numbers are taken for the text they print as. */
-export function readThreadId(value: unknown): string | undefined {
+function readThreadId(value: unknown): string | undefined {
 	if (value === undefined) return undefined;
 	if (typeof value === "number" || typeof value === "bigint") return String(value);
 	return readText("thread_id", value);

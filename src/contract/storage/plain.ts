@@ -10,7 +10,7 @@ import type {
 } from "../../storage/storage.ts";
 
 /** Rows with the fields that the interface names and no others, and bytes of one class: fit to be compared. */
-export function plainRow({ threadId, ns, id, parentId, runId, source, step, blobs, head }: CheckpointRow) {
+function plainRow({ threadId, ns, id, parentId, runId, source, step, blobs, head }: CheckpointRow) {
 	return { threadId, ns, id, parentId, runId, source, step, blobs: [...blobs], head: plainBytes(head) };
 }
 

@@ -414,7 +414,7 @@ export function findOriginal(input: {
 }
 
 /** The checkpoint that a `__copy__` was made of, among the others with the same parent. */
-export function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoint[]): PathCheckpoint | undefined {
+function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoint[]): PathCheckpoint | undefined {
 	const candidates = siblings
 		.filter((other) => other.id < copy.id && other.step === (copy.step ?? 0) - 1)
 		.sort((a, b) => (a.id < b.id ? 1 : -1));

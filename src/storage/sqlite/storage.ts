@@ -21,7 +21,7 @@ import type { SqliteSource } from "./source.ts";
 import { copy, put, remove, removeThread, replaceBytes } from "./write.ts";
 
 /** Long enough for any commit of another process, short enough to be noticed. */
-export const DEFAULT_BUSY_TIMEOUT = 30_000;
+const DEFAULT_BUSY_TIMEOUT = 30_000;
 /** Pages that are given back to the file system in one transaction. */
 const BATCH_PAGES = 500;
 
