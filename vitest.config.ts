@@ -1,5 +1,5 @@
 import { statfsSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
@@ -31,8 +31,8 @@ const ON_BOTH_CORES = ["graphs/*", "saver/drop-in", "saver/guard", "studio/proto
 export default defineConfig({
 	test: {
 		globalSetup: "test/support/postgres-setup.ts",
-		// The default leaves one core idle, which is half of a small machine.
-		maxWorkers: "100%",
+		// One more than there are cores, since many tests wait for servers and other processes.
+		maxWorkers: availableParallelism() + 1,
 		sequence: { sequencer: LongestFirst },
 		projects: [
 			{ test: { ...shared, name: "LangGraph 1.4", include: ["test/**/*.test.ts"] } },

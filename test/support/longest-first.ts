@@ -2,18 +2,21 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take longest, longest first: one that is begun last would run on while the other cores have nothing to do. */
 const LONG = [
-	"graphs/graphs",
-	"storage/postgres/suites",
 	"graphs/delta-forks",
-	"package/examples",
-	"graphs/postgres-graphs",
-	"saver/contract",
-	"storage/sealed/encryption-suites",
-	"storage/sealed/encryption",
-	"stress/crash",
-	"studio/load",
+	"storage/postgres/suites",
+	"graphs/graphs",
+	"studio/bounds",
+	"storage/postgres/faults",
 	"bench/bench",
+	"studio/protocol/official-server",
+	"graphs/postgres-graphs",
+	"storage/sealed/encryption",
+	"storage/contract",
+	"package/examples",
+	"studio/load",
+	"graphs/delta-stories",
 	"package/package",
+	"saver/contract",
 ];
 
 export class LongestFirst extends BaseSequencer {
