@@ -38,7 +38,7 @@ export class PostgresSaver extends SealedSaver {
 	}
 
 	static fromConnString(url: string, options?: PostgresSaverOptions): PostgresSaver {
-		return new PostgresSaver(url, options);
+		return new this(url, options);
 	}
 }
 

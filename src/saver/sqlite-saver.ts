@@ -66,7 +66,7 @@ export class SqliteSaver extends SealedSaver {
 	}
 
 	static fromConnString(path: string, options?: SqliteSaverOptions): SqliteSaver {
-		return new SqliteSaver(path, options);
+		return new this(path, options);
 	}
 }
 
