@@ -133,11 +133,13 @@ export class Namespace {
 
 /** Small bytes stand in shared memory of this size: an `ArrayBuffer` for each would be larger than most of them. */
 const SHARED_BYTES = 8192;
-let shared = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
+let shared = NO_BYTES;
 
 /** Bytes to hold: a copy if they are a small part of a buffer, all of which they would keep in memory. */
 export function holdBytes(bytes: Uint8Array): Uint8Array {
 	const { length } = bytes;
+	if (length === 0) return NO_BYTES;
 	if (length > SHARED_BYTES / 8) return length * 2 > bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 	if (length > shared.length) shared = new Uint8Array(SHARED_BYTES);
 	const held = shared.subarray(0, length);

@@ -130,10 +130,8 @@ export class MemoryStorage implements Storage {
 	}
 
 	async listFamilies(limit: number, after = -1): Promise<number[]> {
-		return [...this.#families.keys()]
-			.filter((family) => family > after)
-			.sort((a, b) => a - b)
-			.slice(0, limit);
+		const families = [...this.#families.keys()].filter((family) => family > after);
+		return families.sort((a, b) => a - b).slice(0, limit);
 	}
 
 	async totals() {
@@ -180,8 +178,7 @@ export class MemoryStorage implements Storage {
 			this.#blobs.set(id, { id, base, source, type, data: holdBytes(data) });
 			this.#families.set(thread.family, (this.#families.get(thread.family) ?? new Set()).add(id));
 		}
-		const write = writes[0];
-		if (write !== undefined) openNamespace(thread, write.ns).addWrites(write.id, write.taskId, writes);
+		for (const { ns, id, taskId } of writes.slice(0, 1)) openNamespace(thread, ns).addWrites(id, taskId, writes);
 		for (const base of batch.deltaBases) openNamespace(thread, base.ns).putDeltaBase(base);
 		const replaced = checkpoint !== undefined && openNamespace(thread, checkpoint.ns).put(checkpoint, batch.labels);
 		if (checkpoint !== undefined) thread.updatedAt = now;
