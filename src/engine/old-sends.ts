@@ -18,9 +18,13 @@ export async function readOldSends(engine: Engine, row: ListedCheckpoint): Promi
 	return ofParent.filter(({ channel }) => channel === TASKS).map(writeCell);
 }
 
-/** Puts packets where LangGraph looks for them since format 4. */
-export function restoreSends(checkpoint: Checkpoint, sends: unknown[]): void {
-	checkpoint.channel_values[TASKS] = sends;
+/** Puts these packets where LangGraph looks for them since format 4. */
+export async function restoreSends(engine: Engine, row: ListedCheckpoint, checkpoint: Checkpoint): Promise<void> {
+	const sends = await readOldSends(engine, row);
+	if (sends === undefined) return;
+	const blobs = await engine.blobs.load(sends.filter((cell) => typeof cell === "number"));
+	const named = sends.map((cell) => [TASKS, cell] as const);
+	checkpoint.channel_values[TASKS] = await engine.decodeAll(row, named, blobs);
 	const versions = Object.values(checkpoint.channel_versions);
 	checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : 1;
 }

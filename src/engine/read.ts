@@ -1,9 +1,4 @@
-import {
-	type Checkpoint,
-	type CheckpointMetadata,
-	type CheckpointPendingWrite,
-	TASKS,
-} from "@langchain/langgraph-checkpoint";
+import type { Checkpoint, CheckpointMetadata, CheckpointPendingWrite } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, Depth, FoundCheckpoint, Reading, Scan, WriteRow } from "../storage/storage.ts";
@@ -11,7 +6,7 @@ import type { Blob } from "./blobs/blobs.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { splitLabels } from "./labels.ts";
-import { readOldSends, restoreSends } from "./old-sends.ts";
+import { restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
 
 /** Rows of the first page of a listing if it is not said how many are wanted: each page is a round trip. */
@@ -58,7 +53,7 @@ export async function readOne(
 			}
 			const view = viewOf(row);
 			// Whoever reads a checkpoint is likely to put its child next.
-			const stored = await readRow(engine, row, view.head, await loadPage(engine, [row], [view.head], reading), true);
+			const stored = await readRow(engine, row, view.head, await loadPage(engine, [view.head], reading), true);
 			engine.rememberView(row, view, row.head.length);
 			return stored;
 		} catch (error) {
@@ -172,7 +167,7 @@ async function* readPage(engine: Engine, reading: Reading): AsyncGenerator<Store
 	const rows = reading.checkpoints;
 	if (rows.length === 0) return;
 	const heads = rows.map((row) => unpackRow(row));
-	const page = await loadPage(engine, rows, heads, reading).catch(() => undefined);
+	const page = await loadPage(engine, heads, reading).catch(() => undefined);
 	for (const [i, row] of rows.entries()) {
 		const stored = page && (await readRow(engine, row, heads[i] as Head, page).catch(() => undefined));
 		const found = stored ?? (await readOne(engine, row));
@@ -183,26 +178,14 @@ async function* readPage(engine: Engine, reading: Reading): AsyncGenerator<Store
 /** All that it takes to read some rows. */
 interface Page {
 	readonly writes: ReadonlyMap<string, readonly WriteRow[]>;
-	readonly sends: ReadonlyMap<string, readonly Cell[]>;
 	readonly blobs: ReadonlyMap<number, Blob>;
 }
 
-async function loadPage(
-	engine: Engine,
-	rows: readonly FoundCheckpoint[],
-	heads: readonly Head[],
-	reading: Reading,
-): Promise<Page> {
+async function loadPage(engine: Engine, heads: readonly Head[], reading: Reading): Promise<Page> {
 	const ids = new Set<number>();
 	for (const head of heads) for (const id of namedBlobs(head)) ids.add(id);
 	for (const { blob } of reading.writes) if (blob !== undefined) ids.add(blob);
-	const sends = new Map<string, Cell[]>();
-	for (const [i, row] of rows.entries()) {
-		const sent = (heads[i] as Head).v < 4 ? await readOldSends(engine, row) : undefined;
-		if (sent !== undefined) sends.set(cacheKey(row), sent);
-	}
-	for (const cells of sends.values()) for (const cell of cells) if (typeof cell === "number") ids.add(cell);
-	return { writes: groupWrites(reading.writes), sends, blobs: await engine.blobs.load(ids, reading.blobs) };
+	return { writes: groupWrites(reading.writes), blobs: await engine.blobs.load(ids, reading.blobs) };
 }
 
 /** A row with its values and pending writes. */
@@ -210,7 +193,7 @@ async function readRow(
 	engine: Engine,
 	row: FoundCheckpoint,
 	head: Head,
-	{ writes, sends, blobs }: Page,
+	{ writes, blobs }: Page,
 	willBeExtended = false,
 ): Promise<StoredCheckpoint> {
 	const { threadId, ns, id, parentId } = row;
@@ -227,15 +210,7 @@ async function readRow(
 		channel_versions: versions,
 		versions_seen: seen,
 	};
-	const sent = sends.get(cacheKey(row));
-	if (sent !== undefined)
-		restoreSends(checkpoint, [
-			...(await engine.decodeAll(
-				row,
-				sent.map((cell) => [TASKS, cell] as const),
-				blobs,
-			)),
-		]);
+	if (head.v < 4) await restoreSends(engine, row, checkpoint);
 	const pending = visibleWrites(writes.get(cacheKey(row)) ?? []);
 	const cells: [string, Cell][] = [["metadata", head.metadata]];
 	for (const write of pending) cells.push([write.channel, writeCell(write)]);
