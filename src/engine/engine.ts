@@ -100,6 +100,13 @@ export class Engine {
 		);
 	}
 
+	/** The same, where no blobs were read yet. */
+	async readAll(key: CheckpointKey, channel: string, cells: readonly Cell[]): Promise<unknown[]> {
+		const blobs = await this.blobs.load(cells.filter((cell) => typeof cell === "number"));
+		const named = cells.map((cell) => [channel, cell] as const);
+		return this.decodeAll(key, named, blobs);
+	}
+
 	async decodeMetadata(key: CheckpointKey, { metadata }: Head): Promise<CheckpointMetadata> {
 		const [decoded] = await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS);
 		return decoded as CheckpointMetadata;

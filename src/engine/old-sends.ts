@@ -22,9 +22,7 @@ export async function readOldSends(engine: Engine, row: ListedCheckpoint): Promi
 export async function restoreSends(engine: Engine, row: ListedCheckpoint, checkpoint: Checkpoint): Promise<void> {
 	const sends = await readOldSends(engine, row);
 	if (sends === undefined) return;
-	const blobs = await engine.blobs.load(sends.filter((cell) => typeof cell === "number"));
-	const named = sends.map((cell) => [TASKS, cell] as const);
-	checkpoint.channel_values[TASKS] = await engine.decodeAll(row, named, blobs);
+	checkpoint.channel_values[TASKS] = await engine.readAll(row, TASKS, sends);
 	const versions = Object.values(checkpoint.channel_versions);
 	checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : 1;
 }

@@ -39,11 +39,6 @@ export function readCheckpointId(value: unknown): string | undefined {
 
 /** An address for a write, which needs to know its thread. */
 export function readWritableAddress(config: RunnableConfig | undefined, call: string): Address & { threadId: string } {
-	if (typeof config?.configurable !== "object" || config.configurable === null)
-		throw new CheckpointError(
-			"INVALID_CONFIG",
-			`${call} needs a config with \`configurable\`: pass { configurable: { thread_id: "..." } }.`,
-		);
 	const address = readAddress(config);
 	if (address.threadId === undefined)
 		throw new CheckpointError(

@@ -1,7 +1,7 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
-import type { RawHistory } from "./raw-history.ts";
+import { setOwn } from "../head.ts";
 import { walk } from "./walk.ts";
 
 /** Answers LangGraph's question for the history of delta channels at a checkpoint, or at the newest one. */
@@ -11,25 +11,16 @@ export async function readHistory(
 	channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
 	const key = await resolve(engine, where);
-	const raw = key === undefined ? new Map<string, RawHistory>() : await walk(engine, key, channels);
-	const ids = new Set<number>();
-	for (const { seed, writes } of raw.values()) {
-		if (typeof seed === "number") ids.add(seed);
-		for (const { cell } of writes) if (typeof cell === "number") ids.add(cell);
-	}
-	const blobs = await engine.blobs.load(ids);
+	const raw = key && (await walk(engine, key, channels));
 	const histories: Record<string, DeltaChannelHistory> = {};
 	for (const channel of channels) {
-		const { seed, writes = [] } = raw.get(channel) ?? {};
+		const { seed, writes = [] } = raw?.get(channel) ?? {};
+		const cells = [...(seed === undefined ? [] : [seed]), ...writes.map(({ cell }) => cell)];
+		const values = key ? await engine.readAll(key, channel, cells) : [];
 		const history: DeltaChannelHistory = { writes: [] };
-		const at = key as CheckpointKey;
-		const cells = seed === undefined ? [] : [seed];
-		for (const { cell } of writes) cells.push(cell);
-		const named = cells.map((cell) => [channel, cell] as const);
-		const values = await engine.decodeAll(at, named, blobs);
 		if (seed !== undefined) history.seed = values.shift();
 		for (const [i, { taskId }] of writes.entries()) history.writes.push([taskId, channel, values[i]]);
-		Object.defineProperty(histories, channel, { value: history, writable: true, enumerable: true, configurable: true });
+		setOwn(histories, channel, history);
 	}
 	return histories;
 }
