@@ -32,59 +32,31 @@ export interface Head {
 	readonly manifest: ReadonlyMap<string, Cell>;
 }
 
-/**
- * What a checkpoint row holds: `[v, ts, names, versions, seen, metadata cell, origin, channel, cell, channel, cell...]`. Channels
- * and nodes are numbers of names. Versions are those of the first names; seen is `[node, [channel, version...], node...]`.
- */
+/** What a checkpoint row holds: `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]`. */
 export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: Head): Uint8Array {
-	const names = Object.keys(versions);
-	const table = new Map<string, number>();
-	for (let i = 0; i < names.length; i++) table.set(names[i] as string, i);
-	const numberOf = (name: string): number => {
-		const number = table.get(name) ?? names.push(name) - 1;
-		table.set(name, number);
-		return number;
-	};
-	const nodes: unknown[] = [];
-	for (const node of Object.keys(seen)) {
-		const channels = seen[node] as Versions;
-		const list: unknown[] = [];
-		for (const channel of Object.keys(channels)) list.push(numberOf(channel), channels[channel]);
-		nodes.push(numberOf(node), list);
-	}
-	const fields = [v, ts, names, Object.values(versions), nodes, packCell(metadata), packOrigin(origin)];
-	for (const [channel, cell] of manifest) fields.push(numberOf(channel), packCell(cell));
+	const fields = [v, ts, versions, seen, packCell(metadata), packOrigin(origin)];
+	for (const [channel, cell] of manifest) fields.push(channel, packCell(cell));
 	return packPlain(fields);
 }
 
 export function unpackHead(bytes: Uint8Array): Head {
-	const [v, ts, names, versions, nodes, metadata, made, ...rest] = unpackPlain(bytes);
-	if (!Array.isArray(names) || !Array.isArray(versions) || !Array.isArray(nodes)) throw corrupt("lacks its versions");
-	const nameOf = (number: unknown): string => {
-		const name = names[number as number];
-		if (typeof name !== "string") throw corrupt("has a channel without a name");
-		return name;
-	};
-	const toVersions = (list: unknown[]): Versions => {
-		const found: Versions = {};
-		for (let i = 0; i < list.length; i += 2) setOwn<string | number>(found, nameOf(list[i]), list[i + 1] as number);
-		return found;
-	};
-	const current: Versions = {};
-	for (let i = 0; i < versions.length; i++) setOwn<string | number>(current, nameOf(i), versions[i]);
-	const seen: Record<string, Versions> = {};
-	for (let i = 0; i < nodes.length; i += 2) setOwn(seen, nameOf(nodes[i]), toVersions(nodes[i + 1] ?? []));
+	const [v, ts, versions, seen, metadata, made, ...rest] = unpackPlain(bytes);
+	if (!isObject(versions) || !isObject(seen)) throw corrupt("lacks its versions");
 	const manifest = new Map<string, Cell>();
-	for (let i = 0; i < rest.length; i += 2) manifest.set(nameOf(rest[i]), unpackCell(rest[i + 1]));
+	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
 	return {
 		v: v as number,
 		ts: ts as string,
-		versions: current,
-		seen,
+		versions: versions as Head["versions"],
+		seen: seen as Head["seen"],
 		metadata: unpackCell(metadata) as Encoded,
 		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
 		manifest,
 	};
+}
+
+function isObject(value: unknown): boolean {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function corrupt(reason: string): CheckpointError {

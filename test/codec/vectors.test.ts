@@ -147,14 +147,11 @@ describe("a reader that was written from the description", () => {
 		const { ns, parent_id, run_id, source, step } = row;
 		const named = JSON.parse(row.blobs);
 		const head = readValue(open(row.head, "checkpoint", thread, ns, row.id, parent_id, run_id, source, step, named));
-		const [v, , names, versions, , metadata, , ...manifest] = head as [number, number, string[], ...unknown[]];
-		expect([v, names, versions]).toEqual([4, ["messages", "step", "text"], [8, 8, 1]]);
+		const [v, , versions, , metadata, , ...manifest] = head as unknown[];
+		expect([v, versions]).toEqual([4, { messages: 8, step: 8, text: 1 }]);
 		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });
 		const read = Object.fromEntries(
-			Array.from({ length: manifest.length / 2 }, (_, n) => [
-				names[manifest[n * 2] as number],
-				readCell(manifest[n * 2 + 1]),
-			]),
+			Array.from({ length: manifest.length / 2 }, (_, n) => [manifest[n * 2], readCell(manifest[n * 2 + 1])]),
 		) as any;
 		expect([read.step, read.text]).toEqual([7, "long text, compressed ".repeat(100)]);
 		expect(

@@ -152,15 +152,6 @@ describe("a head", () => {
 		);
 	});
 
-	it("has each name once, however many versions and channels go by it", () => {
-		const name = "a rather long name of a channel";
-		const versions = { [name]: 1, other: 2 };
-		const short = packHead(make({ versions, seen: {}, manifest: new Map() })).length;
-		const seen = { [name]: versions, second: versions };
-		const long = packHead(make({ versions, seen, manifest: new Map([[name, 1]]) })).length;
-		expect(long - short).toBeLessThan(name.length);
-	});
-
 	it("keeps versions that are neither numbers nor text", () => {
 		const versions = { none: null, maybe: undefined, both: [1, { a: 2n }] } as unknown as Head["versions"];
 		expect(unpackHead(packHead(make({ versions })))).toEqual(make({ versions }));
