@@ -59,7 +59,6 @@ export function putValues(batch: PutBatch, writer: number): Values {
 		fresh,
 		now,
 		writer,
-		newest: checkpoint?.ns === "" ? checkpoint.id : undefined,
 		labels: labelText(labels),
 		writeNs: write?.ns,
 		writeId: write?.id,
@@ -86,7 +85,7 @@ const NUMBER = "(SELECT number FROM thread)";
 /** The thread of a checkpoint, whose row will be changed. */
 function lockThread({ thread }: Tables): string {
 	return `guard AS MATERIALIZED (
-		SELECT number, family, stamp, checkpoints FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE
+		SELECT number, family, stamp, xmin AS version FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE
 	)`;
 }
 
@@ -111,15 +110,13 @@ function shareThread({ thread }: Tables): string {
 }
 
 /**
- * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
- * the statement must begin anew.
+ * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread's row has changed
+ * since (`xmin` is the transaction that did), the statement must begin anew.
  */
 function findBranch({ thread, checkpoint }: Tables): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
-		SELECT FROM guard g WHERE NOT EXISTS (
-			SELECT FROM ${thread} t WHERE t.thread_id = $threadId AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
-		)
+		SELECT FROM guard g WHERE g.version <> (SELECT xmin FROM ${thread} WHERE thread_id = $threadId)
 	), obstacle AS MATERIALIZED (
 		SELECT 'raced' AS kind, NULL AS id FROM raced
 		UNION ALL
@@ -140,28 +137,23 @@ function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string
 	const isCurrent = batch.stamp === undefined ? "true" : "stamp = $stamp::bigint";
 	const current = `SELECT number, family, stamp FROM guard WHERE ${isFree} AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
-	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
 	return `created AS (
-		${insertThread(tables, "$fresh::bigint", counts, "NOT EXISTS (SELECT FROM guard)")}
+		${insertThread(tables, "$fresh::bigint", "NOT EXISTS (SELECT FROM guard)")}
 	), thread AS MATERIALIZED (
 		${current} UNION ALL SELECT * FROM created
 	)`;
 }
 
-/**
- * Adds a thread, unless there is one with its id.
- *
- * @param counts how many checkpoints it has, and which is the newest
- */
-export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
-	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
-			writer_since, checkpoints, newest)
+/** Adds a thread, unless there is one with its id. */
+export function insertThread({ thread }: Tables, family: string, condition: string): string {
+	return `INSERT INTO ${thread}
+			(thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer, writer_since)
 		SELECT $threadId, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $now::bigint / 60000,
-			$writer::bigint, $fresh::bigint, ${counts}
+			$writer::bigint, $fresh::bigint
 		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
 }
 
-/** A thread that was just made counts its checkpoint already, and is not seen by the update. */
+/** A thread that was just made is not seen by the update. */
 function putCheckpoint({ thread, checkpoint }: Tables): string {
 	const columns = "batch, step, parent, run_id, source, labels, blobs, head";
 	const row = `$fresh::bigint, $step::bigint, $parentId::text, $runId::text, $source::text, $labels::jsonb,
@@ -176,8 +168,6 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 		FROM thread, (SELECT EXISTS (SELECT FROM replaced) AS replaced) r
 	), touched AS (
 		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $now::bigint / 60000, stamp = s.stamp,
-			checkpoints = t.checkpoints + CASE WHEN s.replaced THEN 0 ELSE 1 END,
-			newest = CASE WHEN t.newest > $newest::text THEN t.newest ELSE coalesce($newest::text, t.newest) END,
 			writer = $writer::bigint,
 			writer_since = CASE WHEN t.writer = $writer::bigint THEN t.writer_since ELSE $fresh::bigint END
 		FROM stored s WHERE t.thread_id = $threadId

@@ -43,11 +43,9 @@ CREATE TABLE ${thread} (
 	created_at bigint NOT NULL,
 	updated_at bigint NOT NULL,
 	updated_minute bigint NOT NULL,
-	checkpoints bigint NOT NULL,
 	writer bigint NOT NULL,
 	writer_since bigint NOT NULL,
-	thread_id text COLLATE "C" PRIMARY KEY,
-	newest text COLLATE "C"
+	thread_id text COLLATE "C" PRIMARY KEY
 ) WITH (fillfactor = 50, ${SETTLED});
 CREATE INDEX ON ${thread} (number);
 CREATE INDEX ON ${thread} (family);

@@ -29,6 +29,12 @@ export function statementsOn(tables: Tables) {
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
 	const ofFamily = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.family = $family::bigint`;
+	/** Threads with how many checkpoints they have, and the newest. */
+	const counted = (which: string) => `(
+		SELECT *, (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) AS checkpoints,
+			(SELECT max(id) FROM ${checkpoint} c WHERE c.thread = t.number AND ns = '') AS newest
+		FROM (SELECT * FROM ${thread} ${which}) t
+	) t`;
 	/** How many rows of checkpoints and writes there are, and how many bytes they have. */
 	const counts = (checkpoints: string, writes: string) =>
 		[checkpoints, writes]
@@ -64,13 +70,13 @@ export function statementsOn(tables: Tables) {
 			checkpoints: [LISTED_CHECKPOINT, ofRuns(checkpoint)],
 			writes: [WRITE_KEY, ofRuns(write)],
 		}),
-		threadRow: ask({ threads: [THREAD, `${thread} WHERE thread_id = $threadId`] }),
+		threadRow: ask({ threads: [THREAD, counted("WHERE thread_id = $threadId")] }),
 		threadRows: ask({
 			threads: [
 				THREAD,
-				`${thread} t
-				WHERE updated_minute <= $updatedAt::bigint / 60000 AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
-				ORDER BY t.updated_minute DESC, t.updated_at DESC, t.thread_id DESC LIMIT $limit::bigint`,
+				counted(`WHERE updated_minute <= $updatedAt::bigint / 60000
+						AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
+					ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT $limit::bigint`),
 			],
 		}),
 		family: ask({
@@ -93,10 +99,7 @@ export function statementsOn(tables: Tables) {
 
 		lockThread: `SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`,
 		findStored: storedStatement(tables),
-		/** Also counts again. */
-		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint,
-			checkpoints = (SELECT count(*) FROM ${checkpoint} WHERE thread = $number::bigint),
-			newest = (SELECT max(id) FROM ${checkpoint} WHERE thread = $number::bigint AND ns = '')
+		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint
 			WHERE thread_id = $threadId`,
 		/** Removes checkpoints with all that they have, and writes of others. */
 		removeRows: `WITH checkpoints AS (
@@ -120,7 +123,7 @@ export function statementsOn(tables: Tables) {
 				SELECT id FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint FOR UPDATE SKIP LOCKED
 			) AS dead WHERE b.id = dead.id`,
 
-		addThread: insertThread(tables, "$family::bigint", "0, NULL", "true"),
+		addThread: insertThread(tables, "$family::bigint", "true"),
 		copyRows: `WITH checkpoints AS (
 				${copied(checkpoint, "id", `batch, labels, ${columnsOf(CHECKPOINT)}`)}
 			), writes AS (
@@ -154,12 +157,6 @@ export function statementsOn(tables: Tables) {
 		sweep: `WITH ${OF_THREADS.map((name) => `${name}s AS (DELETE FROM ${lost(name)})`)}
 			DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
 		check: ask({
-			miscounted: [
-				{ threadId: text("thread_id") },
-				`${thread} t WHERE
-					t.checkpoints <> (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) OR
-					t.newest IS DISTINCT FROM (SELECT max(c.id) FROM ${checkpoint} c WHERE c.thread = t.number AND c.ns = '')`,
-			],
 			lost: [
 				{ number: number("thread"), table: text("name") },
 				`(${OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' AS name FROM ${lost(name)}`).join(" UNION ALL ")}) r`,

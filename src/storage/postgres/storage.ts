@@ -132,15 +132,14 @@ export class PostgresStorage implements Storage {
 			const removed = toRowCount(await query(this.#sql.removeRows, { number, ...keys }));
 			const rows = { ...send("checkpoint", CHECKPOINT, relinked), ...send("base", BASE, deltaBases) };
 			await query(this.#sql.putRows, { number, ...rows });
-			await query(this.#sql.restamp, { number, threadId, stamp: newStamp, writer: this.#writer });
+			await query(this.#sql.restamp, { threadId, stamp: newStamp, writer: this.#writer });
 			return removed;
 		});
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const { fresh, now, keys } = batch;
-		const writer = this.#writer;
-		const target = { threadId: batch.target, number: fresh, fresh, stamp: fresh, now, writer };
+		const target = { threadId: batch.target, number: fresh, fresh, now, writer: this.#writer };
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
 			const [found] = await query(this.#sql.lockThread, { threadId: batch.source });
 			const [source, family, stamp] = found?.map(Number) ?? [];
@@ -154,7 +153,6 @@ export class PostgresStorage implements Storage {
 			await query(this.#sql.copyRows, { ...target, source, ...(keys && send("key", CHECKPOINT_KEY, keys)) });
 			const rows = { ...send("checkpoint", CHECKPOINT, batch.checkpoints), ...send("base", BASE, batch.deltaBases) };
 			await query(this.#sql.putRows, { ...target, ...rows, ...send("write", NEW_WRITE, batch.writes) });
-			await query(this.#sql.restamp, target);
 			return toRowCount(await query(this.#sql.countRows, target));
 		});
 	}
@@ -192,27 +190,13 @@ export class PostgresStorage implements Storage {
 		});
 	}
 
-	/** Repairs by counting again, and by removing rows of which only the number of their thread is left. */
+	/** Repairs by removing rows of which only the number of their thread is left. */
 	async check(repairs = false): Promise<StorageDamage[]> {
-		const { miscounted, lost } = await this.#ask(this.#sql.check);
-		for (const { threadId } of repairs ? miscounted : []) {
-			const stamp = await this.reserveIds(1);
-			await this.#transact(async (query) => {
-				// Locked before its rows are counted: nobody adds one meanwhile.
-				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
-				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
-			});
-		}
+		const { lost } = await this.#ask(this.#sql.check);
 		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
-		return [
-			...miscounted.map(({ threadId }) => ({
-				threadId,
-				problem: "The thread's row miscounts its checkpoints, or names another than the newest.",
-			})),
-			...lost.map(({ number, table }) => ({
-				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
-			})),
-		];
+		return lost.map(({ number, table }) => ({
+			problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
+		}));
 	}
 
 	/** Nothing is ever left half removed, and the server gives space back by itself. */
