@@ -45,7 +45,7 @@ export function storedStatement({ thread, checkpoint, write }: Tables): string {
 			SELECT FROM ${checkpoint} c WHERE c.thread = t.number AND c.batch = $fresh::bigint AND c.ns = $ns AND c.id = $id
 		) OR EXISTS (
 			SELECT FROM ${write} w WHERE w.thread = t.number AND w.batch = $fresh::bigint
-				AND w.ns = $writeNs AND w.checkpoint = $writeId AND w.task = $task
+				AND w.ns = $writeNs AND w.id = $writeId AND w.task_id = $taskId
 		))`;
 }
 
@@ -62,7 +62,7 @@ export function putValues(batch: PutBatch, writer: number): Values {
 		labels: labelText(labels),
 		writeNs: write?.ns,
 		writeId: write?.id,
-		task: write?.taskId,
+		taskId: write?.taskId,
 		...checkpoint,
 		...(blobs.length > 0 && send("blob", BLOB, blobs)),
 		...(writes.length > 0 && send("write", NEW_WRITE, writes)),
@@ -120,9 +120,9 @@ function findBranch({ thread, checkpoint }: Tables): string {
 	), obstacle AS MATERIALIZED (
 		SELECT 'raced' AS kind, NULL AS id FROM raced
 		UNION ALL
-		SELECT 'branch', n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
+		SELECT 'branch', n.id FROM (SELECT id, parent_id FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
 		WHERE n.id <> $id AND NOT coalesce(n.id = $parentId AND n.id < $id, false)
-			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
+			AND NOT coalesce(n.parent_id = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
 			AND NOT EXISTS (SELECT FROM raced)
 	)`;
 }
@@ -155,9 +155,9 @@ export function insertThread({ thread }: Tables, family: string, condition: stri
 
 /** A thread that was just made is not seen by the update. */
 function putCheckpoint({ thread, checkpoint }: Tables): string {
-	const columns = "batch, step, parent, run_id, source, labels, blobs, head";
+	const columns = "batch, step, parent_id, run_id, source, labels, blobs, head";
 	const row = `$fresh::bigint, $step::bigint, $parentId::text, $runId::text, $source::text, $labels::jsonb,
-		nullif($blobs::bigint[], '{}'), $head::bytea`;
+		$blobs::bigint[], $head::bytea`;
 	return `replaced AS (
 		UPDATE ${checkpoint} SET (${columns}) = ROW (${row}) WHERE thread = ${NUMBER} AND ns = $ns AND id = $id RETURNING 1
 	), added AS (
@@ -178,7 +178,7 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 function addWrites(tables: Tables): string {
 	return `before AS MATERIALIZED (
 		SELECT generation, idx FROM ${tables.write}
-		WHERE thread = ${NUMBER} AND ns = $writeNs AND checkpoint = $writeId AND task = $task
+		WHERE thread = ${NUMBER} AND ns = $writeNs AND id = $writeId AND task_id = $taskId
 	), added_writes AS (
 		${insertWrites(tables, "CASE conflict WHEN 'add' THEN (SELECT coalesce(max(generation) + 1, 0) FROM before) ELSE 0 END")}
 		WHERE conflict = 'add' OR (conflict = 'drop' AND NOT EXISTS (SELECT FROM before b WHERE b.idx = write.idx))
@@ -189,7 +189,7 @@ function replaceWrites(tables: Tables): string {
 	const columns = ["batch", ...columnsOf(WRITE)].map((column) => `${column} = excluded.${column}`);
 	return `replaced_writes AS (
 		${insertWrites(tables, "0")} WHERE conflict = 'replace'
-		ON CONFLICT (thread, ns, checkpoint, task, generation, idx) DO UPDATE SET ${columns.join()}
+		ON CONFLICT (thread, ns, id, task_id, generation, idx) DO UPDATE SET ${columns.join()}
 	)`;
 }
 
@@ -210,7 +210,7 @@ function addBlobs({ blob }: Tables): string {
 
 /** Puts delta bases into the thread whose number is in `thread`. A statement can't put a row twice: the last is taken. */
 export function upsertBases({ base }: Tables): string {
-	const key = "ns, checkpoint, channel";
+	const key = "ns, id, channel";
 	return `INSERT INTO ${base} (thread, ${key}, data)
 		SELECT DISTINCT ON (${key}) thread.number, ${key}, data FROM thread, ${given("base", BASE)}
 		ORDER BY ${key}, place DESC ON CONFLICT (thread, ${key}) DO UPDATE SET data = excluded.data`;

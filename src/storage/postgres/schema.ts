@@ -57,16 +57,16 @@ CREATE TABLE ${checkpoint} (
 	step bigint,
 	ns text COLLATE "C" NOT NULL,
 	id text COLLATE "C" NOT NULL,
-	parent text COLLATE "C",
+	parent_id text COLLATE "C",
 	run_id text COLLATE "C",
 	source text COLLATE "C",
 	labels jsonb,
-	blobs bigint[],
+	blobs bigint[] NOT NULL,
 	head bytea NOT NULL,
 	PRIMARY KEY (thread, ns, id)
 ) WITH (${SETTLED});
 ALTER TABLE ${checkpoint} ALTER head SET STORAGE EXTERNAL;
-CREATE INDEX ON ${checkpoint} (thread, ns, parent) WHERE parent IS NOT NULL;
+CREATE INDEX ON ${checkpoint} (thread, ns, parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX ON ${checkpoint} (run_id) WHERE run_id IS NOT NULL;
 
 CREATE TABLE ${blob} (
@@ -88,14 +88,14 @@ CREATE TABLE ${write} (
 	blob bigint,
 	generation integer NOT NULL,
 	ns text COLLATE "C" NOT NULL,
-	checkpoint text COLLATE "C" NOT NULL,
-	task text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
+	task_id text COLLATE "C" NOT NULL,
 	task_path text COLLATE "C",
 	channel text COLLATE "C" NOT NULL,
 	run_id text COLLATE "C",
 	type text COLLATE "C",
 	value bytea NOT NULL,
-	PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
+	PRIMARY KEY (thread, ns, id, task_id, generation, idx)
 ) WITH (${SETTLED});
 ALTER TABLE ${write} ALTER value SET STORAGE EXTERNAL;
 CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
@@ -103,10 +103,10 @@ CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
 CREATE TABLE ${base} (
 	thread bigint NOT NULL,
 	ns text COLLATE "C" NOT NULL,
-	checkpoint text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
 	channel text COLLATE "C" NOT NULL,
 	data bytea NOT NULL,
-	PRIMARY KEY (thread, ns, checkpoint, channel)
+	PRIMARY KEY (thread, ns, id, channel)
 ) WITH (${SETTLED});
 ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
 

@@ -62,7 +62,7 @@ export class PostgresStorage implements Storage {
 		const { path, siblings, writes, deltaBases, orphans, states } = found;
 		const [state] = states;
 		// Another writer may change the thread again and again without a change of its row. Batches are positive.
-		const epoch = state?.writer === this.#writer ? state.since : --this.#lastEpoch;
+		const epoch = state?.writer === this.#writer ? state.writerSince : --this.#lastEpoch;
 		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
@@ -127,7 +127,7 @@ export class PostgresStorage implements Storage {
 			const [number, , stamp] = found?.map(Number) ?? [];
 			if (earlier !== undefined && stamp === newStamp) return earlier;
 			if (number === undefined || stamp !== batch.stamp) return undefined;
-			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: "yes" }))];
+			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: true }))];
 			const keys = { ...send("key", CHECKPOINT_KEY, checkpoints), ...send("old", OLD_WRITE, old) };
 			const removed = toRowCount(await query(this.#sql.removeRows, { number, ...keys }));
 			const rows = { ...send("checkpoint", CHECKPOINT, relinked), ...send("base", BASE, deltaBases) };
@@ -194,8 +194,8 @@ export class PostgresStorage implements Storage {
 	async check(repairs = false): Promise<StorageDamage[]> {
 		const { lost } = await this.#ask(this.#sql.check);
 		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
-		return lost.map(({ number, table }) => ({
-			problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
+		return lost.map(({ thread, name }) => ({
+			problem: `Thread number ${thread} has rows in delta_${name}, but no own row.`,
 		}));
 	}
 
