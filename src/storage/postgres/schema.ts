@@ -6,7 +6,7 @@ function quoteName(name: string): string {
 	return `"${name.replaceAll('"', '""')}"`;
 }
 
-const TABLES = ["thread", "checkpoint", "blob", "write", "base", "sequence", "format"] as const;
+const TABLES = ["thread", "checkpoint", "blob", "write", "base", "format"] as const;
 
 /** Full names of our tables, which carry a prefix because the schema may be the application's own. */
 export type Tables = Readonly<Record<(typeof TABLES)[number], string>>;
@@ -35,7 +35,7 @@ const FORMAT_VERSION = 1;
  * last, and `writer_since` the batch with which it took over from another one: while neither changes, nobody else has
  * changed the thread.
  */
-const schemaOf = ({ thread, checkpoint, blob, write, base, sequence, format }: Tables) => `
+const schemaOf = ({ thread, checkpoint, blob, write, base, format }: Tables) => `
 CREATE TABLE ${thread} (
 	number bigint NOT NULL,
 	family bigint NOT NULL,
@@ -110,11 +110,8 @@ CREATE TABLE ${base} (
 ) WITH (${SETTLED});
 ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
 
-CREATE TABLE ${sequence} (next bigint NOT NULL);
-INSERT INTO ${sequence} VALUES (1);
-
-CREATE TABLE ${format} (version integer NOT NULL);
-INSERT INTO ${format} VALUES (${FORMAT_VERSION});
+CREATE TABLE ${format} (version integer NOT NULL, next bigint NOT NULL);
+INSERT INTO ${format} VALUES (${FORMAT_VERSION}, 1);
 `;
 
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($name, 0))";

@@ -10,7 +10,7 @@ const OF_THREADS = ["checkpoint", "write", "base"] as const;
 
 /** Statements that are the same for every call. */
 export function statementsOn(tables: Tables) {
-	const { thread, checkpoint, blob, write, base, sequence } = tables;
+	const { thread, checkpoint, blob, write, base, format } = tables;
 	const ofRuns = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
 	const ofFamily = (table: string) =>
@@ -48,7 +48,7 @@ export function statementsOn(tables: Tables) {
 	const ofCheckpoint = `thread = (SELECT number FROM ${thread} WHERE thread_id = $threadId) AND ns = $ns AND id = $id`;
 
 	return {
-		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
+		reserve: `UPDATE ${format} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
 		path: askPath(tables),
 		outline: askOutline(tables),
