@@ -14,25 +14,20 @@ import type { SqlRow, Values } from "./statement.ts";
  */
 export function putStatement(tables: Tables, batch: PutBatch): string {
 	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
-	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
-	const mayFail = isGuarded || checkpoint === undefined;
 	const parts = [
-		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
-		isGuarded && findBranch(tables),
-		chooseThread(tables, batch, mayFail),
-		checkpoint !== undefined && putCheckpoint(tables),
+		checkpoint === undefined ? shareThread(tables) : `guard AS MATERIALIZED (${lockThread(tables)})`,
+		checkpoint !== undefined &&
+			(onlyOnHead ? findBranch(tables) : "obstacle AS (SELECT '' AS kind, '' AS id WHERE false)"),
+		chooseThread(tables, batch),
+		checkpoint === undefined ? "stored AS (SELECT *, false AS replaced FROM thread)" : putCheckpoint(tables),
 		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
 		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
 		blobs.length > 0 && addBlobs(tables),
 		deltaBases.length > 0 && `bases AS (${upsertBases(tables)})`,
 	];
-	const answers = [
-		checkpoint === undefined
-			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
-			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
-		mayFail && "SELECT kind, id, NULL, NULL FROM obstacle",
-	];
-	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
+	return `WITH ${parts.filter(Boolean).join(", ")}
+		SELECT 'stored', family::text, stamp::text, replaced::text FROM stored
+		UNION ALL SELECT kind, id, NULL, NULL FROM obstacle`;
 }
 
 /**
@@ -82,36 +77,32 @@ export function toPutResult([row]: SqlRow[], batch: PutBatch): PutResult | undef
 
 const NUMBER = "(SELECT number FROM thread)";
 
-/** The thread of a checkpoint, whose row will be changed. */
-function lockThread({ thread }: Tables): string {
-	return `guard AS MATERIALIZED (
-		SELECT number, family, stamp, xmin AS version FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE
-	)`;
+/** The thread whose row will be changed, and which version of it this is: the transaction that changed it last. */
+export function lockThread({ thread }: Tables): string {
+	return `SELECT number, family, stamp, xmin AS version FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`;
 }
 
 /**
  * The thread of writes alone. Tasks that end at the same time need not wait for each other, unless another storage
- * object changed the thread last: it must learn that this one has. If that one takes over just now, the statement must
- * begin anew: a lock that is shared can't become another without deadlocks.
+ * object changed the thread last: it must learn that this one has. If the thread changes hands just now, the statement
+ * must begin anew: a lock that is shared can't become another without deadlocks.
  */
 function shareThread({ thread }: Tables): string {
-	return `mine AS MATERIALIZED (
-		SELECT FROM ${thread} WHERE thread_id = $threadId AND writer = $writer::bigint
-	), shared AS MATERIALIZED (
-		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $threadId AND EXISTS (SELECT FROM mine) FOR SHARE
+	return `shared AS MATERIALIZED (
+		SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId AND writer = $writer::bigint FOR SHARE
 	), taken AS (
 		UPDATE ${thread} SET writer = $writer::bigint, writer_since = $fresh::bigint
-		WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
+		WHERE thread_id = $threadId AND writer <> $writer::bigint RETURNING number, family, stamp
 	), guard AS MATERIALIZED (
 		SELECT * FROM shared UNION ALL SELECT * FROM taken
 	), obstacle AS MATERIALIZED (
-		SELECT 'raced' AS kind, NULL AS id FROM guard WHERE writer <> $writer::bigint
+		SELECT 'raced' AS kind, NULL AS id FROM ${thread} WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM guard)
 	)`;
 }
 
 /**
  * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread's row has changed
- * since (`xmin` is the transaction that did), the statement must begin anew.
+ * since, the statement must begin anew.
  */
 function findBranch({ thread, checkpoint }: Tables): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
@@ -127,15 +118,10 @@ function findBranch({ thread, checkpoint }: Tables): string {
 	)`;
 }
 
-/**
- * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
- *
- * @param mayFail `obstacle` may have a row that keeps the batch from being stored
- */
-function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string {
-	const isFree = mayFail ? "NOT EXISTS (SELECT FROM obstacle)" : "true";
+/** The thread if nothing is in the way. It is made if it is not there, unless the batch builds on older rows. */
+function chooseThread(tables: Tables, batch: PutBatch): string {
 	const isCurrent = batch.stamp === undefined ? "true" : "stamp = $stamp::bigint";
-	const current = `SELECT number, family, stamp FROM guard WHERE ${isFree} AND ${isCurrent}`;
+	const current = `SELECT number, family, stamp FROM guard WHERE NOT EXISTS (SELECT FROM obstacle) AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	return `created AS (
 		${insertThread(tables, "$fresh::bigint", "NOT EXISTS (SELECT FROM guard)")}

@@ -1,5 +1,5 @@
-import type { CheckpointKey, DeltaBaseRow, ListedBlob, ThreadRow, WriteKey } from "../storage.ts";
-import { insertThread, insertWrites, storedStatement, upsertBases } from "./put.ts";
+import type { CheckpointKey, FamilyReading, ThreadRow, WriteKey } from "../storage.ts";
+import { insertThread, insertWrites, lockThread, storedStatement, upsertBases } from "./put.ts";
 import { askBlobs, askOutline, askPath, askThread } from "./read.ts";
 import { CHECKPOINT, CHECKPOINT_KEY, columnsOf, FOUND_BASE, given, kind, OLD_WRITE, WRITE, WRITE_KEY } from "./rows.ts";
 import type { Tables } from "./schema.ts";
@@ -83,7 +83,7 @@ export function statementsOn(tables: Tables) {
 		totals: `SELECT ${stored("")}, (SELECT count(*) FROM ${thread}),
 			(SELECT coalesce(sum(octet_length(data)), 0) FROM ${blob})`,
 
-		lockThread: `SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`,
+		lockThread: lockThread(tables),
 		findStored: storedStatement(tables),
 		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint
 			WHERE thread_id = $threadId`,
