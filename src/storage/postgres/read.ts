@@ -1,23 +1,5 @@
-import type {
-	BlobRow,
-	DeltaBaseRow,
-	Depth,
-	FoundCheckpoint,
-	ListedCheckpoint,
-	Reading,
-	Scan,
-	WriteRow,
-} from "../storage.ts";
-import {
-	BLOB,
-	CHECKPOINT_KEY,
-	FOUND_BASE,
-	FOUND_CHECKPOINT,
-	FOUND_WRITE,
-	given,
-	kind,
-	LISTED_CHECKPOINT,
-} from "./rows.ts";
+import type { BlobRow, Depth, PathReading, Reading, Scan, ThreadOutline, ThreadReading } from "../storage.ts";
+import { BLOB, CHECKPOINT_KEY, FOUND_BASE, FOUND_CHECKPOINT, FOUND_WRITE, given, kind } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { ask, type Question, type Values } from "./statement.ts";
 
@@ -77,19 +59,21 @@ function chainRows({ blob }: Tables): string {
 
 export function askBlobs(tables: Tables) {
 	const named = "WITH RECURSIVE named (id) AS (SELECT unnest((SELECT $ids::bigint[])))";
-	return ask<{ blobs: BlobRow }>({ blobs: [BLOB, chainRows(tables)] }, `${named}, ${chainOf(tables)}`);
+	return ask<{ blobs: BlobRow[] }>({ blobs: [BLOB, chainRows(tables)] }, `${named}, ${chainOf(tables)}`);
 }
 
+type Rows = Pick<Reading, "checkpoints">;
+
 /** @param scan `undefined` for a list of keys */
-export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth): Question<Partial<Reading>> {
+export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth): Question<Rows & Partial<Reading>> {
 	const { thread, checkpoint, write } = tables;
 	const keyRows = `SELECT t.thread_id, t.stamp, c.*, k.place FROM ${given("k", CHECKPOINT_KEY)}
 		${lookUp(thread, "t", "t.thread_id = k.thread_id")}
 		${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = k.ns AND c.id = k.id")}`;
 	const found = `found AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;
 	const checkpoints = [FOUND_CHECKPOINT, "found", "place"] as const;
-	if (depth === "rows") return ask<{ checkpoints: FoundCheckpoint }>({ checkpoints }, `WITH ${found}`);
-	return ask<{ checkpoints: FoundCheckpoint; writes: WriteRow; blobs: BlobRow }>(
+	if (depth === "rows") return ask<Rows>({ checkpoints }, `WITH ${found}`);
+	return ask<Reading>(
 		{ checkpoints, writes: [FOUND_WRITE, "written"], blobs: [BLOB, chainRows(tables)] },
 		`WITH RECURSIVE ${found}, written AS MATERIALIZED (
 			SELECT c.thread_id, w.* FROM found c
@@ -98,15 +82,6 @@ export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth)
 			SELECT unnest(c.blobs) FROM found c UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
 		), ${chainOf(tables)}`,
 	);
-}
-
-interface PathParts extends Record<string, object> {
-	path: FoundCheckpoint;
-	siblings: FoundCheckpoint;
-	writes: WriteRow;
-	deltaBases: DeltaBaseRow;
-	orphans: WriteRow;
-	states: { writer: number; writerSince: number; roots: number };
 }
 
 /**
@@ -120,7 +95,8 @@ export function askPath({ thread, checkpoint, write, base }: Tables) {
 	/** Rows of a table that belong to the rows of the path. */
 	const along = (table: string, condition: string, also = "") =>
 		`(SELECT p.thread_id, p.stamp, p.place, r.* FROM path p ${lookUp(table, "r", `${here("r")} AND ${condition}`)} ${also}) r`;
-	return ask<PathParts>(
+	type State = { writer: number; writerSince: number; roots: number };
+	return ask<Omit<PathReading, "epoch"> & { states: State[] }>(
 		{
 			path: [FOUND_CHECKPOINT, along(checkpoint, "r.id = p.id"), "place"],
 			siblings: [
@@ -158,14 +134,18 @@ const ofThread = ({ thread }: Tables, table: string) =>
 	`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $threadId`;
 
 export function askOutline(tables: Tables) {
-	return ask<{ checkpoints: ListedCheckpoint; written: { ns: string; channel: string } }>({
-		checkpoints: [LISTED_CHECKPOINT, ofThread(tables, tables.checkpoint)],
+	return ask<ThreadOutline>({
+		checkpoints: [
+			kind("thread_id, ns, id, parent_id"),
+			ofThread(tables, tables.checkpoint),
+			"row_number() OVER (ORDER BY id DESC, ns)",
+		],
 		written: [kind("ns, channel"), `(SELECT DISTINCT r.ns, r.channel FROM ${ofThread(tables, tables.write)}) r`],
 	});
 }
 
 export function askThread(tables: Tables) {
-	return ask<{ writes: WriteRow; deltaBases: DeltaBaseRow }>({
+	return ask<ThreadReading>({
 		writes: [FOUND_WRITE, ofThread(tables, tables.write)],
 		deltaBases: [FOUND_BASE, ofThread(tables, tables.base)],
 	});

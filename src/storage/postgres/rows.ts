@@ -26,7 +26,6 @@ export function kind(definitions: string): Kind {
 
 const THREAD_ID = kind("thread_id text");
 export const CHECKPOINT_KEY = kind("thread_id text, ns text, id text");
-export const LISTED_CHECKPOINT = kind("thread_id, ns, id, parent_id");
 export const CHECKPOINT = kind(
 	"ns text, id text, parent_id text, run_id text, source text, step bigint, blobs bigint[], head bytea",
 );

@@ -36,10 +36,7 @@ type Part = readonly [kind: Kind, from: string, order?: string];
  *
  * @param before what the parts name
  */
-export function ask<Rows extends Record<string, object>>(
-	parts: Readonly<Record<keyof Rows, Part>>,
-	before = "",
-): Question<{ [Name in keyof Rows]: Rows[Name][] }> {
+export function ask<Answer>(parts: Readonly<Record<keyof Answer, Part>>, before = ""): Question<Answer> {
 	const queries = Object.entries<Part>(parts).map(([part, [kind, from, order = "0"]]) => {
 		const pairs = kind.filter((column) => !isBytes(column)).map(({ name, property }) => `'${property}', ${name}`);
 		const bytes = kind.find(isBytes);
@@ -55,7 +52,7 @@ export function ask<Rows extends Record<string, object>>(
 			if (bytes) row[bytes] = Buffer.from(digits as string, "hex");
 			answer[part as string]?.push(row);
 		}
-		return answer as { [Name in keyof Rows]: Rows[Name][] };
+		return answer as Answer;
 	};
 	return { sql: `${before} ${queries.join(" UNION ALL ")}`, read };
 }

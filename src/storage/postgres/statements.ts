@@ -21,7 +21,7 @@ export function statementsOn(tables: Tables) {
 		const counted = `SELECT *, (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) AS checkpoints,
 				(SELECT max(id) FROM ${checkpoint} c WHERE c.thread = t.number AND ns = '') AS newest
 			FROM (SELECT * FROM ${thread} ${which}) t`;
-		return ask<{ threads: ThreadRow }>({ threads: [columns, `(${counted}) t`] });
+		return ask<{ threads: ThreadRow[] }>({ threads: [columns, `(${counted}) t`] });
 	};
 	/** How many rows of checkpoints and writes there are, and how many bytes they have. */
 	const counts = (checkpoints: string, writes: string) =>
@@ -54,7 +54,7 @@ export function statementsOn(tables: Tables) {
 		outline: askOutline(tables),
 		thread: askThread(tables),
 		blobs: askBlobs(tables),
-		runs: ask<{ checkpoints: CheckpointKey; writes: WriteKey }>({
+		runs: ask<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }>({
 			checkpoints: [CHECKPOINT_KEY, ofRuns(checkpoint)],
 			writes: [WRITE_KEY, ofRuns(write)],
 		}),
@@ -62,7 +62,7 @@ export function statementsOn(tables: Tables) {
 		threadRows: askThreads(`WHERE updated_minute <= $updatedAt::bigint / 60000
 				AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
 			ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT $limit::bigint`),
-		family: ask<{ blobs: ListedBlob; named: { id: number }; deltaBases: DeltaBaseRow }>({
+		family: ask<Omit<FamilyReading, "named"> & { named: { id: number }[] }>({
 			blobs: [
 				kind("id, base, source, bytes"),
 				`(SELECT *, octet_length(data) AS bytes FROM ${blob} WHERE family = $family::bigint) b`,
@@ -142,11 +142,6 @@ export function statementsOn(tables: Tables) {
 		/** Removes rows of threads that are not there. */
 		sweep: `WITH ${OF_THREADS.map((name) => `${name}s AS (DELETE FROM ${lost(name)})`)}
 			DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
-		check: ask<{ lost: { thread: number; name: string } }>({
-			lost: [
-				kind("thread, name"),
-				`(${OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' AS name FROM ${lost(name)}`).join(" UNION ALL ")}) r`,
-			],
-		}),
+		findLost: OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' FROM ${lost(name)}`).join(" UNION ALL "),
 	};
 }

@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { compareRows } from "../compare-ids.ts";
 import type {
 	CheckpointKey,
 	CopyBatch,
@@ -23,8 +22,6 @@ import { statementsOn } from "./statements.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
-/** A place before every thread in the list: later than any time, and still a bigint. */
-const START = { updatedAt: 2 ** 62, threadId: "" };
 
 /** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
 export class PostgresStorage implements Storage {
@@ -53,8 +50,7 @@ export class PostgresStorage implements Storage {
 		const isScan = "limit" in which;
 		const question = askReading(this.#tables, isScan ? which : undefined, depth);
 		const values = isScan ? scanValues(which) : send("k", CHECKPOINT_KEY, which);
-		const { checkpoints = [], writes = [], blobs = [] } = await this.#ask(question, { known, ...values });
-		return { checkpoints, writes, blobs };
+		return { writes: [], blobs: [], ...(await this.#ask(question, { known, ...values })) };
 	}
 
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
@@ -66,10 +62,8 @@ export class PostgresStorage implements Storage {
 		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
-	async readOutline(threadId: string) {
-		const found = await this.#ask(this.#sql.outline, { threadId });
-		found.checkpoints.sort(compareRows);
-		return found;
+	readOutline(threadId: string) {
+		return this.#ask(this.#sql.outline, { threadId });
 	}
 
 	readThread(threadId: string) {
@@ -88,7 +82,8 @@ export class PostgresStorage implements Storage {
 		return (await this.#ask(this.#sql.threadRow, { threadId })).threads[0];
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START) {
+	/** Without a place it begins before every thread: later than any time, and still a bigint. */
+	async listThreads(limit: number, after = { updatedAt: 2 ** 62, threadId: "" }) {
 		return (await this.#ask(this.#sql.threadRows, { limit, ...after })).threads;
 	}
 
@@ -192,9 +187,9 @@ export class PostgresStorage implements Storage {
 
 	/** Repairs by removing rows of which only the number of their thread is left. */
 	async check(repairs = false): Promise<StorageDamage[]> {
-		const { lost } = await this.#ask(this.#sql.check);
+		const lost = await this.#query(this.#sql.findLost);
 		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
-		return lost.map(({ thread, name }) => ({
+		return lost.map(([thread, name]) => ({
 			problem: `Thread number ${thread} has rows in delta_${name}, but no own row.`,
 		}));
 	}
