@@ -124,7 +124,7 @@ function chooseThread(tables: Tables, batch: PutBatch): string {
 	const current = `SELECT number, family, stamp FROM guard WHERE NOT EXISTS (SELECT FROM obstacle) AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
 	return `created AS (
-		${insertThread(tables, "$fresh::bigint", "NOT EXISTS (SELECT FROM guard)")}
+		${insertThread(tables, "$fresh::bigint", "NOT EXISTS (SELECT FROM guard) AND NOT EXISTS (SELECT FROM obstacle)")}
 	), thread AS MATERIALIZED (
 		${current} UNION ALL SELECT * FROM created
 	)`;
