@@ -74,12 +74,7 @@ export function statementsOn(tables: Tables) {
 			],
 			deltaBases: [FOUND_BASE, ofFamily(base)],
 		}),
-		/** Jumps from one family to the next. */
-		families: `WITH RECURSIVE found AS (
-				SELECT min(family) AS family FROM ${blob} WHERE family > $after::bigint
-				UNION ALL
-				SELECT (SELECT min(b.family) FROM ${blob} b WHERE b.family > f.family) FROM found f WHERE f.family IS NOT NULL
-			) SELECT family FROM found WHERE family IS NOT NULL LIMIT $limit::bigint`,
+		families: `SELECT DISTINCT family FROM ${blob} WHERE family > $after::bigint ORDER BY family LIMIT $limit::bigint`,
 		totals: `SELECT ${stored("")}, (SELECT count(*) FROM ${thread}),
 			(SELECT coalesce(sum(octet_length(data)), 0) FROM ${blob})`,
 
@@ -104,10 +99,7 @@ export function statementsOn(tables: Tables) {
 			) SELECT ${counts("checkpoints", "(SELECT * FROM writes UNION ALL SELECT * FROM others) w")}`,
 		/** Waits for puts that have seen it. */
 		removeThread: `DELETE FROM ${thread} WHERE thread_id = $threadId RETURNING number`,
-		// Rows that another process is removing at this moment are left to it.
-		removeBlobs: `DELETE FROM ${blob} b USING (
-				SELECT id FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint FOR UPDATE SKIP LOCKED
-			) AS dead WHERE b.id = dead.id`,
+		removeBlobs: `DELETE FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint`,
 
 		addThread: insertThread(tables, "$family::bigint", "true"),
 		copyRows: `WITH checkpoints AS (
