@@ -58,11 +58,11 @@ export function ask<Answer>(parts: Readonly<Record<keyof Answer, Part>>, before 
 }
 
 function toObject(json: string): Record<string, unknown> {
-	const isEscaped = json.includes("\\u0001");
-	const row = JSON.parse(
-		json,
-		isEscaped ? (_, value) => (typeof value === "string" ? fromText(value) : value) : undefined,
-	);
+	const row = JSON.parse(json, json.includes("\\u0001") ? decode : undefined);
 	for (const property in row) row[property] ??= undefined;
 	return row;
+}
+
+function decode(_: string, value: unknown): unknown {
+	return typeof value === "string" ? fromText(value) : value;
 }
