@@ -14,25 +14,20 @@ import type { SqlRow, Values } from "./statement.ts";
  */
 export function putStatement(tables: Tables, batch: PutBatch): string {
 	const { checkpoint, onlyOnHead, blobs, writes, deltaBases } = batch;
-	const isGuarded = checkpoint !== undefined && onlyOnHead === true;
-	const mayFail = isGuarded || checkpoint === undefined;
 	const parts = [
-		checkpoint === undefined ? shareThread(tables) : lockThread(tables),
-		isGuarded && findBranch(tables),
-		chooseThread(tables, batch, mayFail),
-		checkpoint !== undefined && putCheckpoint(tables),
+		checkpoint === undefined ? shareThread(tables) : `guard AS MATERIALIZED (${lockThread(tables)})`,
+		checkpoint !== undefined &&
+			(onlyOnHead ? findBranch(tables) : "obstacle AS (SELECT '' AS kind, '' AS id WHERE false)"),
+		chooseThread(tables, batch),
+		checkpoint === undefined ? "stored AS (SELECT *, false AS replaced FROM thread)" : putCheckpoint(tables),
 		writes.some(({ conflict }) => conflict !== "replace") && addWrites(tables),
 		writes.some(({ conflict }) => conflict === "replace") && replaceWrites(tables),
 		blobs.length > 0 && addBlobs(tables),
 		deltaBases.length > 0 && `bases AS (${upsertBases(tables)})`,
 	];
-	const answers = [
-		checkpoint === undefined
-			? "SELECT 'stored', family::text, stamp::text, 'false' FROM thread"
-			: "SELECT 'stored', family::text, stamp::text, replaced::text FROM stored",
-		mayFail && "SELECT kind, id, NULL, NULL FROM obstacle",
-	];
-	return `WITH ${parts.filter(Boolean).join(", ")} ${answers.filter(Boolean).join(" UNION ALL ")}`;
+	return `WITH ${parts.filter(Boolean).join(", ")}
+		SELECT 'stored', family::text, stamp::text, replaced::text FROM stored
+		UNION ALL SELECT kind, id, NULL, NULL FROM obstacle`;
 }
 
 /**
@@ -45,7 +40,7 @@ export function storedStatement({ thread, checkpoint, write }: Tables): string {
 			SELECT FROM ${checkpoint} c WHERE c.thread = t.number AND c.batch = $fresh::bigint AND c.ns = $ns AND c.id = $id
 		) OR EXISTS (
 			SELECT FROM ${write} w WHERE w.thread = t.number AND w.batch = $fresh::bigint
-				AND w.ns = $writeNs AND w.checkpoint = $writeId AND w.task = $task
+				AND w.ns = $writeNs AND w.id = $writeId AND w.task_id = $taskId
 		))`;
 }
 
@@ -59,11 +54,10 @@ export function putValues(batch: PutBatch, writer: number): Values {
 		fresh,
 		now,
 		writer,
-		newest: checkpoint?.ns === "" ? checkpoint.id : undefined,
 		labels: labelText(labels),
 		writeNs: write?.ns,
 		writeId: write?.id,
-		task: write?.taskId,
+		taskId: write?.taskId,
 		...checkpoint,
 		...(blobs.length > 0 && send("blob", BLOB, blobs)),
 		...(writes.length > 0 && send("write", NEW_WRITE, writes)),
@@ -83,89 +77,73 @@ export function toPutResult([row]: SqlRow[], batch: PutBatch): PutResult | undef
 
 const NUMBER = "(SELECT number FROM thread)";
 
-/** The thread of a checkpoint, whose row will be changed. */
-function lockThread({ thread }: Tables): string {
-	return `guard AS MATERIALIZED (
-		SELECT number, family, stamp, checkpoints FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE
-	)`;
+/** The thread whose row will be changed, and which version of it this is: the transaction that changed it last. */
+export function lockThread({ thread }: Tables): string {
+	return `SELECT number, family, stamp, xmin AS version FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`;
 }
 
 /**
  * The thread of writes alone. Tasks that end at the same time need not wait for each other, unless another storage
- * object changed the thread last: it must learn that this one has. If that one takes over just now, the statement must
- * begin anew: a lock that is shared can't become another without deadlocks.
+ * object changed the thread last: it must learn that this one has. If the thread changes hands just now, the statement
+ * must begin anew: a lock that is shared can't become another without deadlocks.
  */
 function shareThread({ thread }: Tables): string {
-	return `mine AS MATERIALIZED (
-		SELECT FROM ${thread} WHERE thread_id = $threadId AND writer = $writer::bigint
-	), shared AS MATERIALIZED (
-		SELECT number, family, stamp, writer FROM ${thread} WHERE thread_id = $threadId AND EXISTS (SELECT FROM mine) FOR SHARE
+	return `shared AS MATERIALIZED (
+		SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId AND writer = $writer::bigint FOR SHARE
 	), taken AS (
 		UPDATE ${thread} SET writer = $writer::bigint, writer_since = $fresh::bigint
-		WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM mine) RETURNING number, family, stamp, writer
+		WHERE thread_id = $threadId AND writer <> $writer::bigint RETURNING number, family, stamp
 	), guard AS MATERIALIZED (
 		SELECT * FROM shared UNION ALL SELECT * FROM taken
 	), obstacle AS MATERIALIZED (
-		SELECT 'raced' AS kind, NULL AS id FROM guard WHERE writer <> $writer::bigint
+		SELECT 'raced' AS kind, NULL AS id FROM ${thread} WHERE thread_id = $threadId AND NOT EXISTS (SELECT FROM guard)
 	)`;
 }
 
 /**
- * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread has changed since,
- * the statement must begin anew.
+ * The rule of `checkHead`. The newest checkpoint is that of when the statement began: if the thread's row has changed
+ * since, the statement must begin anew.
  */
 function findBranch({ thread, checkpoint }: Tables): string {
 	const place = "thread = (SELECT number FROM guard) AND ns = $ns";
 	return `raced AS MATERIALIZED (
-		SELECT FROM guard g WHERE NOT EXISTS (
-			SELECT FROM ${thread} t WHERE t.thread_id = $threadId AND t.stamp = g.stamp AND t.checkpoints = g.checkpoints
-		)
+		SELECT FROM guard g WHERE g.version <> (SELECT xmin FROM ${thread} WHERE thread_id = $threadId)
 	), obstacle AS MATERIALIZED (
 		SELECT 'raced' AS kind, NULL AS id FROM raced
 		UNION ALL
-		SELECT 'branch', n.id FROM (SELECT id, parent FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
+		SELECT 'branch', n.id FROM (SELECT id, parent_id FROM ${checkpoint} WHERE ${place} ORDER BY id DESC LIMIT 1) n
 		WHERE n.id <> $id AND NOT coalesce(n.id = $parentId AND n.id < $id, false)
-			AND NOT coalesce(n.parent = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
+			AND NOT coalesce(n.parent_id = $id AND NOT EXISTS (SELECT FROM ${checkpoint} WHERE ${place} AND id = $id), false)
 			AND NOT EXISTS (SELECT FROM raced)
 	)`;
 }
 
-/**
- * The thread if the batch may be stored in it. It is made if it is not there, unless the batch builds on older rows.
- *
- * @param mayFail `obstacle` may have a row that keeps the batch from being stored
- */
-function chooseThread(tables: Tables, batch: PutBatch, mayFail: boolean): string {
-	const isFree = mayFail ? "NOT EXISTS (SELECT FROM obstacle)" : "true";
+/** The thread if nothing is in the way. It is made if it is not there, unless the batch builds on older rows. */
+function chooseThread(tables: Tables, batch: PutBatch): string {
 	const isCurrent = batch.stamp === undefined ? "true" : "stamp = $stamp::bigint";
-	const current = `SELECT number, family, stamp FROM guard WHERE ${isFree} AND ${isCurrent}`;
+	const current = `SELECT number, family, stamp FROM guard WHERE NOT EXISTS (SELECT FROM obstacle) AND ${isCurrent}`;
 	if (batch.stamp !== undefined) return `thread AS MATERIALIZED (${current})`;
-	const counts = batch.checkpoint === undefined ? "0, NULL" : "1, $newest";
 	return `created AS (
-		${insertThread(tables, "$fresh::bigint", counts, "NOT EXISTS (SELECT FROM guard)")}
+		${insertThread(tables, "$fresh::bigint", "NOT EXISTS (SELECT FROM guard) AND NOT EXISTS (SELECT FROM obstacle)")}
 	), thread AS MATERIALIZED (
 		${current} UNION ALL SELECT * FROM created
 	)`;
 }
 
-/**
- * Adds a thread, unless there is one with its id.
- *
- * @param counts how many checkpoints it has, and which is the newest
- */
-export function insertThread({ thread }: Tables, family: string, counts: string, condition: string): string {
-	return `INSERT INTO ${thread} (thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer,
-			writer_since, checkpoints, newest)
+/** Adds a thread, unless there is one with its id. */
+export function insertThread({ thread }: Tables, family: string, condition: string): string {
+	return `INSERT INTO ${thread}
+			(thread_id, number, family, stamp, created_at, updated_at, updated_minute, writer, writer_since)
 		SELECT $threadId, $fresh::bigint, ${family}, $fresh::bigint, $now::bigint, $now::bigint, $now::bigint / 60000,
-			$writer::bigint, $fresh::bigint, ${counts}
+			$writer::bigint, $fresh::bigint
 		WHERE ${condition} ON CONFLICT DO NOTHING RETURNING number, family, stamp`;
 }
 
-/** A thread that was just made counts its checkpoint already, and is not seen by the update. */
+/** A thread that was just made is not seen by the update. */
 function putCheckpoint({ thread, checkpoint }: Tables): string {
-	const columns = "batch, step, parent, run_id, source, labels, blobs, head";
+	const columns = "batch, step, parent_id, run_id, source, labels, blobs, head";
 	const row = `$fresh::bigint, $step::bigint, $parentId::text, $runId::text, $source::text, $labels::jsonb,
-		nullif($blobs::bigint[], '{}'), $head::bytea`;
+		$blobs::bigint[], $head::bytea`;
 	return `replaced AS (
 		UPDATE ${checkpoint} SET (${columns}) = ROW (${row}) WHERE thread = ${NUMBER} AND ns = $ns AND id = $id RETURNING 1
 	), added AS (
@@ -176,8 +154,6 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 		FROM thread, (SELECT EXISTS (SELECT FROM replaced) AS replaced) r
 	), touched AS (
 		UPDATE ${thread} t SET updated_at = $now::bigint, updated_minute = $now::bigint / 60000, stamp = s.stamp,
-			checkpoints = t.checkpoints + CASE WHEN s.replaced THEN 0 ELSE 1 END,
-			newest = CASE WHEN t.newest > $newest::text THEN t.newest ELSE coalesce($newest::text, t.newest) END,
 			writer = $writer::bigint,
 			writer_since = CASE WHEN t.writer = $writer::bigint THEN t.writer_since ELSE $fresh::bigint END
 		FROM stored s WHERE t.thread_id = $threadId
@@ -188,7 +164,7 @@ function putCheckpoint({ thread, checkpoint }: Tables): string {
 function addWrites(tables: Tables): string {
 	return `before AS MATERIALIZED (
 		SELECT generation, idx FROM ${tables.write}
-		WHERE thread = ${NUMBER} AND ns = $writeNs AND checkpoint = $writeId AND task = $task
+		WHERE thread = ${NUMBER} AND ns = $writeNs AND id = $writeId AND task_id = $taskId
 	), added_writes AS (
 		${insertWrites(tables, "CASE conflict WHEN 'add' THEN (SELECT coalesce(max(generation) + 1, 0) FROM before) ELSE 0 END")}
 		WHERE conflict = 'add' OR (conflict = 'drop' AND NOT EXISTS (SELECT FROM before b WHERE b.idx = write.idx))
@@ -199,7 +175,7 @@ function replaceWrites(tables: Tables): string {
 	const columns = ["batch", ...columnsOf(WRITE)].map((column) => `${column} = excluded.${column}`);
 	return `replaced_writes AS (
 		${insertWrites(tables, "0")} WHERE conflict = 'replace'
-		ON CONFLICT (thread, ns, checkpoint, task, generation, idx) DO UPDATE SET ${columns.join()}
+		ON CONFLICT (thread, ns, id, task_id, generation, idx) DO UPDATE SET ${columns.join()}
 	)`;
 }
 
@@ -220,7 +196,7 @@ function addBlobs({ blob }: Tables): string {
 
 /** Puts delta bases into the thread whose number is in `thread`. A statement can't put a row twice: the last is taken. */
 export function upsertBases({ base }: Tables): string {
-	const key = "ns, checkpoint, channel";
+	const key = "ns, id, channel";
 	return `INSERT INTO ${base} (thread, ${key}, data)
 		SELECT DISTINCT ON (${key}) thread.number, ${key}, data FROM thread, ${given("base", BASE)}
 		ORDER BY ${key}, place DESC ON CONFLICT (thread, ${key}) DO UPDATE SET data = excluded.data`;

@@ -1,15 +1,5 @@
-import type { Depth, Reading, Scan } from "../storage.ts";
-import {
-	BLOB,
-	CHECKPOINT_KEY,
-	FOUND_BASE,
-	FOUND_CHECKPOINT,
-	FOUND_WRITE,
-	given,
-	LISTED_CHECKPOINT,
-	number,
-	WRITTEN,
-} from "./rows.ts";
+import type { BlobRow, Depth, PathReading, Reading, Scan, ThreadOutline, ThreadReading } from "../storage.ts";
+import { BLOB, CHECKPOINT_KEY, FOUND_BASE, FOUND_CHECKPOINT, FOUND_WRITE, given, kind } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { ask, type Question, type Values } from "./statement.ts";
 
@@ -69,23 +59,25 @@ function chainRows({ blob }: Tables): string {
 
 export function askBlobs(tables: Tables) {
 	const named = "WITH RECURSIVE named (id) AS (SELECT unnest((SELECT $ids::bigint[])))";
-	return ask({ blobs: [BLOB, chainRows(tables)] }, `${named}, ${chainOf(tables)}`);
+	return ask<{ blobs: BlobRow[] }>({ blobs: [BLOB, chainRows(tables)] }, `${named}, ${chainOf(tables)}`);
 }
 
+type Rows = Pick<Reading, "checkpoints">;
+
 /** @param scan `undefined` for a list of keys */
-export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth): Question<Partial<Reading>> {
+export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth): Question<Rows & Partial<Reading>> {
 	const { thread, checkpoint, write } = tables;
 	const keyRows = `SELECT t.thread_id, t.stamp, c.*, k.place FROM ${given("k", CHECKPOINT_KEY)}
 		${lookUp(thread, "t", "t.thread_id = k.thread_id")}
 		${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = k.ns AND c.id = k.id")}`;
 	const found = `found AS MATERIALIZED (${scan === undefined ? keyRows : scanRows(tables, scan)})`;
 	const checkpoints = [FOUND_CHECKPOINT, "found", "place"] as const;
-	if (depth === "rows") return ask({ checkpoints }, `WITH ${found}`);
-	return ask(
+	if (depth === "rows") return ask<Rows>({ checkpoints }, `WITH ${found}`);
+	return ask<Reading>(
 		{ checkpoints, writes: [FOUND_WRITE, "written"], blobs: [BLOB, chainRows(tables)] },
 		`WITH RECURSIVE ${found}, written AS MATERIALIZED (
 			SELECT c.thread_id, w.* FROM found c
-			${lookUp(write, "w", "w.thread = c.thread AND w.ns = c.ns AND w.checkpoint = c.id")}
+			${lookUp(write, "w", "w.thread = c.thread AND w.ns = c.ns AND w.id = c.id")}
 		), named (id) AS (
 			SELECT unnest(c.blobs) FROM found c UNION ALL SELECT w.blob FROM written w WHERE w.blob IS NOT NULL
 		), ${chainOf(tables)}`,
@@ -103,38 +95,37 @@ export function askPath({ thread, checkpoint, write, base }: Tables) {
 	/** Rows of a table that belong to the rows of the path. */
 	const along = (table: string, condition: string, also = "") =>
 		`(SELECT p.thread_id, p.stamp, p.place, r.* FROM path p ${lookUp(table, "r", `${here("r")} AND ${condition}`)} ${also}) r`;
-	const state = {
-		writer: number("writer"),
-		since: number("writer_since"),
-		roots: number("(SELECT count(*) FROM root)"),
-	};
-	return ask(
+	type State = { writer: number; writerSince: number; roots: number };
+	return ask<Omit<PathReading, "epoch"> & { states: State[] }>(
 		{
 			path: [FOUND_CHECKPOINT, along(checkpoint, "r.id = p.id"), "place"],
 			siblings: [
 				FOUND_CHECKPOINT,
-				along(checkpoint, "r.parent = p.id", "WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = r.id)"),
+				along(checkpoint, "r.parent_id = p.id", "WHERE NOT EXISTS (SELECT FROM path o WHERE o.id = r.id)"),
 			],
-			writes: [FOUND_WRITE, along(write, "r.checkpoint = p.id")],
-			deltaBases: [FOUND_BASE, along(base, "r.checkpoint = p.id")],
+			writes: [FOUND_WRITE, along(write, "r.id = p.id")],
+			deltaBases: [FOUND_BASE, along(base, "r.id = p.id")],
 			orphans: [FOUND_WRITE, "orphans"],
-			states: [state, `${thread} WHERE thread_id = $threadId`],
+			states: [
+				kind("writer, writer_since, roots"),
+				`(SELECT *, (SELECT count(*) FROM root) AS roots FROM ${thread} WHERE thread_id = $threadId) t`,
+			],
 		},
 		`WITH RECURSIVE ancestors AS (
-			SELECT t.thread_id, t.stamp, c.thread, c.ns, c.id, c.parent
+			SELECT t.thread_id, t.stamp, c.thread, c.ns, c.id, c.parent_id
 			FROM ${thread} t ${lookUp(checkpoint, "c", "c.thread = t.number AND c.ns = $ns AND c.id = $id")}
 			WHERE t.thread_id = $threadId
 			UNION
-			SELECT p.thread_id, p.stamp, c.thread, c.ns, c.id, c.parent
-			FROM ancestors p ${lookUp(checkpoint, "c", `${here("c")} AND c.id = p.parent`)}
+			SELECT p.thread_id, p.stamp, c.thread, c.ns, c.id, c.parent_id
+			FROM ancestors p ${lookUp(checkpoint, "c", `${here("c")} AND c.id = p.parent_id`)}
 		), path AS MATERIALIZED (
 			SELECT *, row_number() OVER () AS place FROM ancestors LIMIT (SELECT $limit::bigint)
 		), root AS MATERIALIZED (
 			SELECT * FROM (SELECT * FROM path ORDER BY place DESC LIMIT 1) p
-			WHERE NOT ${isStored(`${here("c")} AND c.id = p.parent`)}
+			WHERE NOT ${isStored(`${here("c")} AND c.id = p.parent_id`)}
 		), orphans AS (
-			SELECT p.thread_id, w.* FROM root p ${lookUp(write, "w", `${here("w")} AND w.checkpoint < p.id`)}
-			WHERE NOT ${isStored("c.thread = w.thread AND c.ns = w.ns AND c.id = w.checkpoint")}
+			SELECT p.thread_id, w.* FROM root p ${lookUp(write, "w", `${here("w")} AND w.id < p.id`)}
+			WHERE NOT ${isStored("c.thread = w.thread AND c.ns = w.ns AND c.id = w.id")}
 		)`,
 	);
 }
@@ -143,14 +134,18 @@ const ofThread = ({ thread }: Tables, table: string) =>
 	`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.thread_id = $threadId`;
 
 export function askOutline(tables: Tables) {
-	return ask({
-		checkpoints: [LISTED_CHECKPOINT, ofThread(tables, tables.checkpoint)],
-		written: [WRITTEN, `(SELECT DISTINCT r.ns, r.channel FROM ${ofThread(tables, tables.write)}) r`],
+	return ask<ThreadOutline>({
+		checkpoints: [
+			kind("thread_id, ns, id, parent_id"),
+			ofThread(tables, tables.checkpoint),
+			"row_number() OVER (ORDER BY id DESC, ns)",
+		],
+		written: [kind("ns, channel"), `(SELECT DISTINCT r.ns, r.channel FROM ${ofThread(tables, tables.write)}) r`],
 	});
 }
 
 export function askThread(tables: Tables) {
-	return ask({
+	return ask<ThreadReading>({
 		writes: [FOUND_WRITE, ofThread(tables, tables.write)],
 		deltaBases: [FOUND_BASE, ofThread(tables, tables.base)],
 	});

@@ -1,175 +1,82 @@
-import type {
-	BlobRow,
-	CheckpointKey,
-	CheckpointRow,
-	DeltaBaseRow,
-	FoundCheckpoint,
-	ListedBlob,
-	ListedCheckpoint,
-	NewWrite,
-	ThreadRow,
-	WriteKey,
-	WriteRow,
-} from "../storage.ts";
 import type { Values } from "./statement.ts";
 
-/** A column, and what a value of it is here. NULL is `undefined`. */
-export interface Column<Value> {
+/** A column, and the property of an object that has its value: `runId` is in `run_id`. NULL is `undefined`. */
+interface Column {
 	readonly name: string;
-	readonly type: "text" | "bigint" | "bigint[]" | "bytea";
-	/** How it is asked for, to be read as text. */
-	readonly select: string;
-	read(text: string): Value;
-	/** As text for the server, or as bytes. */
-	send(value: Value): string | Uint8Array | undefined;
+	readonly type: string | undefined;
+	readonly property: string;
 }
 
-/** A kind of rows: in which column each property of an object is. */
-export type Kind<Row> = { readonly [Property in keyof Row]-?: Column<NonNullable<Row[Property]>> };
+/** A kind of rows, of whose columns one may be bytes. */
+export type Kind = readonly Column[];
 
-/** Any kind of rows. */
-export type Columns = Readonly<Record<string, Column<unknown>>>;
-
-export function text(name: string): Column<string> {
-	return { name, type: "text", select: name, read: fromText, send: toText };
+export function isBytes({ type }: Column): boolean {
+	return type === "bytea";
 }
 
-export function number(name: string): Column<number> {
-	return { name, type: "bigint", select: `${name}::text`, read: Number, send: String };
+/** @param definitions columns, with their types if such rows are sent or have bytes */
+export function kind(definitions: string): Kind {
+	return definitions.split(", ").map((definition) => {
+		const [name = "", type] = definition.split(" ");
+		return { name, type, property: name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()) };
+	});
 }
-
-/** Bytes are asked for in digits: how the server would write them by itself is a setting. */
-function bytes(name: string): Column<Uint8Array> {
-	const select = `encode(${name}, 'hex')`;
-	return { name, type: "bytea", select, read: (digits) => Buffer.from(digits, "hex"), send: (value) => value };
-}
-
-/** The server writes arrays as `{1,2}`. An empty one is stored as NULL. */
-const BLOBS: Column<readonly number[]> = {
-	name: "blobs",
-	type: "bigint[]",
-	select: "coalesce(blobs, '{}')::text",
-	read: (list) => JSON.parse(`[${list.slice(1, -1)}]`),
-	send: (list) => (list.length > 0 ? `{${list.join()}}` : undefined),
-};
 
 // What tables have of each kind of rows, and what is read: the thread's id is only in its own row.
 
-const THREAD_ID = { threadId: text("thread_id") };
+const THREAD_ID = kind("thread_id text");
+export const CHECKPOINT_KEY = kind("thread_id text, ns text, id text");
+export const CHECKPOINT = kind(
+	"ns text, id text, parent_id text, run_id text, source text, step bigint, blobs bigint[], head bytea",
+);
+export const FOUND_CHECKPOINT = [...kind("thread_id, stamp"), ...CHECKPOINT];
 
-export const CHECKPOINT_KEY: Kind<CheckpointKey> = { ...THREAD_ID, ns: text("ns"), id: text("id") };
-export const LISTED_CHECKPOINT: Kind<ListedCheckpoint> = { ...CHECKPOINT_KEY, parentId: text("parent") };
-export const CHECKPOINT: Kind<Omit<CheckpointRow, "threadId">> = {
-	ns: text("ns"),
-	id: text("id"),
-	parentId: text("parent"),
-	runId: text("run_id"),
-	source: text("source"),
-	step: number("step"),
-	blobs: BLOBS,
-	head: bytes("head"),
-};
-export const FOUND_CHECKPOINT: Kind<FoundCheckpoint> = { ...THREAD_ID, stamp: number("stamp"), ...CHECKPOINT };
+const OWN_WRITE_KEY = kind("ns text, id text, task_id text, generation integer, idx bigint");
+/** One that is removed; an orphan stays when its checkpoint has come. */
+export const OLD_WRITE = [...OWN_WRITE_KEY, ...kind("orphan boolean")];
+export const WRITE_KEY = [...THREAD_ID, ...OWN_WRITE_KEY];
+const WRITE_CONTENT = "task_path text, channel text, run_id text, actor bigint, type text, blob bigint, value bytea";
+export const WRITE = [...OWN_WRITE_KEY, ...kind(WRITE_CONTENT)];
+/** With a `NewWrite`'s conflict, which is stored nowhere. */
+export const NEW_WRITE = [...WRITE, ...kind("conflict text")];
+export const FOUND_WRITE = [...THREAD_ID, ...WRITE];
 
-const OWN_WRITE_KEY: Kind<Omit<WriteKey, "threadId">> = {
-	ns: text("ns"),
-	id: text("checkpoint"),
-	taskId: text("task"),
-	generation: number("generation"),
-	idx: number("idx"),
-};
-/** One that is removed; `orphan` is `yes` if it stays when its checkpoint has come. */
-export const OLD_WRITE = { ...OWN_WRITE_KEY, orphan: text("orphan") };
-export const WRITE_KEY: Kind<WriteKey> = { ...THREAD_ID, ...OWN_WRITE_KEY };
-export const WRITE: Kind<Omit<WriteRow, "threadId">> = {
-	...OWN_WRITE_KEY,
-	taskPath: text("task_path"),
-	channel: text("channel"),
-	runId: text("run_id"),
-	actor: number("actor"),
-	type: text("type"),
-	blob: number("blob"),
-	value: bytes("value"),
-};
-/** With a {@link NewWrite}'s conflict, which is stored nowhere. */
-export const NEW_WRITE = { ...WRITE, conflict: text("conflict") };
-export const FOUND_WRITE: Kind<WriteRow> = { ...THREAD_ID, ...WRITE };
+export const BASE = kind("ns text, id text, channel text, data bytea");
+export const FOUND_BASE = [...THREAD_ID, ...BASE];
 
-export const BASE: Kind<Omit<DeltaBaseRow, "threadId">> = {
-	ns: text("ns"),
-	id: text("checkpoint"),
-	channel: text("channel"),
-	data: bytes("data"),
-};
-export const FOUND_BASE: Kind<DeltaBaseRow> = { ...THREAD_ID, ...BASE };
+export const BLOB = kind("id bigint, base bigint, source bigint, type text, data bytea");
 
-const LINKS = { id: number("id"), base: number("base"), source: number("source") };
-export const BLOB: Kind<BlobRow> = { ...LINKS, type: text("type"), data: bytes("data") };
-export const LISTED_BLOB: Kind<ListedBlob> = { ...LINKS, bytes: number("octet_length(data)") };
-
-export const NAMED = { id: number("id") };
-export const WRITTEN = { ns: text("ns"), channel: text("channel") };
-
-export const THREAD: Kind<ThreadRow> = {
-	...THREAD_ID,
-	family: number("family"),
-	stamp: number("stamp"),
-	createdAt: number("created_at"),
-	updatedAt: number("updated_at"),
-	checkpoints: number("checkpoints"),
-	newest: text("newest"),
-};
-
-export function columnsOf(kind: Columns): string[] {
-	return Object.values(kind).map(({ name }) => name);
+export function columnsOf(kind: Kind): string[] {
+	return kind.map(({ name }) => name);
 }
 
-/** Rows for a statement that has {@link given} of the same name and kind: an array for each column. */
-export function send<Row>(name: string, kind: Kind<Row>, rows: readonly NoInfer<Partial<Row>>[]): Values {
-	const columns = Object.entries(kind as Columns).map(([property, { type, send }]) => {
-		const items = rows.map((row) => {
+/** Rows for a statement that has {@link given} of the same name and kind: as JSON, and the bytes of all of them. */
+export function send(name: string, kind: Kind, rows: readonly object[]): Values {
+	const bytes: Uint8Array[] = [];
+	let start = 1;
+	const items = rows.map((row, place) => {
+		const item: Record<string, unknown> = { place };
+		for (const { name, property } of kind) {
 			const value = (row as Values)[property];
-			return value === undefined ? undefined : send(value);
-		});
-		return [`${name}_${property}`, toArray(type === "bytea" ? BYTES : TEXT, items)];
+			if (value instanceof Uint8Array) {
+				bytes.push(value);
+				Object.assign(item, { start, size: value.length });
+				start += value.length;
+			} else item[name] = typeof value === "string" ? toText(value) : value;
+		}
+		return item;
 	});
-	return Object.fromEntries(columns);
+	return { [name]: JSON.stringify(items), [`${name}_bytes`]: Buffer.concat(bytes) };
 }
 
-/**
- * Rows that were {@link send sent}, and the place of each. The planner is not told how many they are: it would make a
- * new plan for each call to fit that.
- */
-export function given(name: string, kind: Columns): string {
-	const columns = Object.entries(kind);
-	const arrays = columns.map(([key, { type }]) => `(SELECT $${name}_${key}::${type === "bytea" ? type : "text"}[])`);
-	const typed = columns.map(([, { name, type }]) => `${name}::${type}`);
-	return `(SELECT ${typed.join()}, place FROM unnest(${arrays.join()})
-		WITH ORDINALITY AS r (${columnsOf(kind).join()}, place)) ${name}`;
-}
-
-/** Numbers of types. */
-const BYTES = 17;
-const TEXT = 25;
-
-/**
- * An array as the server receives it in binary. As text, bytes would be twice as long, and a setting would say whether
- * there can be NULL.
- */
-function toArray(type: number, items: readonly (string | Uint8Array | undefined)[]): Buffer {
-	const parts: Uint8Array[] = [int32s(1, 0, type, items.length, 1)];
-	for (const item of items) {
-		const bytes = typeof item === "string" ? Buffer.from(item) : item;
-		parts.push(int32s(bytes?.length ?? -1));
-		if (bytes !== undefined) parts.push(bytes);
-	}
-	return Buffer.concat(parts);
-}
-
-function int32s(...numbers: number[]): Buffer {
-	const bytes = Buffer.allocUnsafe(4 * numbers.length);
-	for (const [at, number] of numbers.entries()) bytes.writeInt32BE(number, 4 * at);
-	return bytes;
+/** Rows that were {@link send sent}, and the place of each. */
+export function given(name: string, kind: Kind): string {
+	const columns = kind.map((column) =>
+		isBytes(column) ? `substring($${name}_bytes::bytea, start, size) AS ${column.name}` : column.name,
+	);
+	const sent = kind.filter((column) => !isBytes(column)).map(({ name, type }) => `${name} ${type}`);
+	return `(SELECT ${columns.join()}, place FROM json_to_recordset($${name}::json)
+		AS r (${sent.join()}, place integer, start integer, size integer)) ${name}`;
 }
 
 /**

@@ -6,7 +6,7 @@ function quoteName(name: string): string {
 	return `"${name.replaceAll('"', '""')}"`;
 }
 
-const TABLES = ["thread", "checkpoint", "blob", "write", "base", "sequence", "format"] as const;
+const TABLES = ["thread", "checkpoint", "blob", "write", "base", "format"] as const;
 
 /** Full names of our tables, which carry a prefix because the schema may be the application's own. */
 export type Tables = Readonly<Record<(typeof TABLES)[number], string>>;
@@ -35,7 +35,7 @@ const FORMAT_VERSION = 1;
  * last, and `writer_since` the batch with which it took over from another one: while neither changes, nobody else has
  * changed the thread.
  */
-const schemaOf = ({ thread, checkpoint, blob, write, base, sequence, format }: Tables) => `
+const schemaOf = ({ thread, checkpoint, blob, write, base, format }: Tables) => `
 CREATE TABLE ${thread} (
 	number bigint NOT NULL,
 	family bigint NOT NULL,
@@ -43,11 +43,9 @@ CREATE TABLE ${thread} (
 	created_at bigint NOT NULL,
 	updated_at bigint NOT NULL,
 	updated_minute bigint NOT NULL,
-	checkpoints bigint NOT NULL,
 	writer bigint NOT NULL,
 	writer_since bigint NOT NULL,
-	thread_id text COLLATE "C" PRIMARY KEY,
-	newest text COLLATE "C"
+	thread_id text COLLATE "C" PRIMARY KEY
 ) WITH (fillfactor = 50, ${SETTLED});
 CREATE INDEX ON ${thread} (number);
 CREATE INDEX ON ${thread} (family);
@@ -59,16 +57,16 @@ CREATE TABLE ${checkpoint} (
 	step bigint,
 	ns text COLLATE "C" NOT NULL,
 	id text COLLATE "C" NOT NULL,
-	parent text COLLATE "C",
+	parent_id text COLLATE "C",
 	run_id text COLLATE "C",
 	source text COLLATE "C",
 	labels jsonb,
-	blobs bigint[],
+	blobs bigint[] NOT NULL,
 	head bytea NOT NULL,
 	PRIMARY KEY (thread, ns, id)
 ) WITH (${SETTLED});
 ALTER TABLE ${checkpoint} ALTER head SET STORAGE EXTERNAL;
-CREATE INDEX ON ${checkpoint} (thread, ns, parent) WHERE parent IS NOT NULL;
+CREATE INDEX ON ${checkpoint} (thread, ns, parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX ON ${checkpoint} (run_id) WHERE run_id IS NOT NULL;
 
 CREATE TABLE ${blob} (
@@ -90,14 +88,14 @@ CREATE TABLE ${write} (
 	blob bigint,
 	generation integer NOT NULL,
 	ns text COLLATE "C" NOT NULL,
-	checkpoint text COLLATE "C" NOT NULL,
-	task text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
+	task_id text COLLATE "C" NOT NULL,
 	task_path text COLLATE "C",
 	channel text COLLATE "C" NOT NULL,
 	run_id text COLLATE "C",
 	type text COLLATE "C",
 	value bytea NOT NULL,
-	PRIMARY KEY (thread, ns, checkpoint, task, generation, idx)
+	PRIMARY KEY (thread, ns, id, task_id, generation, idx)
 ) WITH (${SETTLED});
 ALTER TABLE ${write} ALTER value SET STORAGE EXTERNAL;
 CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
@@ -105,18 +103,15 @@ CREATE INDEX ON ${write} (run_id) WHERE run_id IS NOT NULL;
 CREATE TABLE ${base} (
 	thread bigint NOT NULL,
 	ns text COLLATE "C" NOT NULL,
-	checkpoint text COLLATE "C" NOT NULL,
+	id text COLLATE "C" NOT NULL,
 	channel text COLLATE "C" NOT NULL,
 	data bytea NOT NULL,
-	PRIMARY KEY (thread, ns, checkpoint, channel)
+	PRIMARY KEY (thread, ns, id, channel)
 ) WITH (${SETTLED});
 ALTER TABLE ${base} ALTER data SET STORAGE EXTERNAL;
 
-CREATE TABLE ${sequence} (next bigint NOT NULL);
-INSERT INTO ${sequence} VALUES (1);
-
-CREATE TABLE ${format} (version integer NOT NULL);
-INSERT INTO ${format} VALUES (${FORMAT_VERSION});
+CREATE TABLE ${format} (version integer NOT NULL, next bigint NOT NULL);
+INSERT INTO ${format} VALUES (${FORMAT_VERSION}, 1);
 `;
 
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($name, 0))";

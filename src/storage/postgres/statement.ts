@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Column, Columns, Kind } from "./rows.ts";
+import { fromText, isBytes, type Kind } from "./rows.ts";
 
 /** A row's columns as the server wrote them, in order. */
 export type SqlRow = (string | null)[];
@@ -28,47 +28,41 @@ export interface Question<Answer> {
 }
 
 /** Rows of one kind: what follows FROM, and the column that they are ordered by. */
-type Part<Row> = readonly [kind: Kind<Row>, from: string, order?: string];
+type Part = readonly [kind: Kind, from: string, order?: string];
 
 /**
- * Asks for rows of several kinds at once, so that they take one round trip and are all of one moment. Each row begins with
- * the name of its part. Columns are text, in which they are sent in any case: so rows of all kinds fit into one result.
+ * Asks for rows of several kinds at once, so that they take one round trip and are all of one moment: the part and place
+ * of a row, its properties as JSON, and its bytes in digits, because how the server writes them by itself is a setting.
  *
  * @param before what the parts name
  */
-export function ask<Rows extends Record<string, object>>(
-	parts: { readonly [Name in keyof Rows]: Part<Rows[Name]> },
-	before = "",
-): Question<{ [Name in keyof Rows]: Rows[Name][] }> {
-	const all = Object.entries<Part<object>>(parts).map(([name, [kind, from, order]]) => {
-		const columns = Object.entries(kind as Columns);
-		const selects = [`'${name}'`, ...columns.map(([, { select }]) => select), ...(order ? [`${order}::text`] : [])];
-		return { name, columns, selects, from, order };
-	});
-	const width = Math.max(...all.map(({ selects }) => selects.length));
-	const queries = all.map(({ selects, from }) => {
-		const padding = Array<string>(width - selects.length).fill("NULL");
-		return `SELECT ${[...selects, ...padding].join()} FROM ${from}`;
+export function ask<Answer>(parts: Readonly<Record<keyof Answer, Part>>, before = ""): Question<Answer> {
+	const queries = Object.entries<Part>(parts).map(([part, [kind, from, order = "0"]]) => {
+		const pairs = kind.filter((column) => !isBytes(column)).map(({ name, property }) => `'${property}', ${name}`);
+		const bytes = kind.find(isBytes);
+		const digits = bytes ? `'${bytes.property}', encode(${bytes.name}, 'hex')` : "NULL, NULL";
+		return `SELECT '${part}', ${order}, json_build_object(${pairs.join()}), ${digits} FROM ${from}`;
 	});
 	const read = (rows: SqlRow[]) => {
-		const kinds = all.map(({ name, columns, order }) => {
-			const own = rows.filter(([part]) => part === name);
-			// SQL promises no order for the rows of a union.
-			const place = columns.length + 1;
-			if (order) own.sort((a, b) => Number(a[place]) - Number(b[place]));
-			return [name, own.map((row) => toObject(columns, row))];
-		});
-		return Object.fromEntries(kinds);
+		const answer = Object.fromEntries(Object.keys(parts).map((part) => [part, [] as object[]]));
+		// SQL promises no order for the rows of a union.
+		rows.sort((a, b) => Number(a[1]) - Number(b[1]));
+		for (const [part, , json, bytes, digits] of rows as string[][]) {
+			const row = toObject(json as string);
+			if (bytes) row[bytes] = Buffer.from(digits as string, "hex");
+			answer[part as string]?.push(row);
+		}
+		return answer as Answer;
 	};
 	return { sql: `${before} ${queries.join(" UNION ALL ")}`, read };
 }
 
-function toObject(columns: readonly (readonly [property: string, column: Column<unknown>])[], row: SqlRow): object {
-	const object: Record<string, unknown> = {};
-	let at = 0;
-	for (const [property, { read }] of columns) {
-		const text = row[++at];
-		object[property] = text === null || text === undefined ? undefined : read(text);
-	}
-	return object;
+function toObject(json: string): Record<string, unknown> {
+	const row = JSON.parse(json, json.includes("\\u0001") ? decode : undefined);
+	for (const property in row) row[property] ??= undefined;
+	return row;
+}
+
+function decode(_: string, value: unknown): unknown {
+	return typeof value === "string" ? fromText(value) : value;
 }

@@ -1,21 +1,7 @@
-import { insertThread, insertWrites, storedStatement, upsertBases } from "./put.ts";
+import type { CheckpointKey, FamilyReading, ThreadRow, WriteKey } from "../storage.ts";
+import { insertThread, insertWrites, lockThread, storedStatement, upsertBases } from "./put.ts";
 import { askBlobs, askOutline, askPath, askThread } from "./read.ts";
-import {
-	CHECKPOINT,
-	CHECKPOINT_KEY,
-	columnsOf,
-	FOUND_BASE,
-	given,
-	LISTED_BLOB,
-	LISTED_CHECKPOINT,
-	NAMED,
-	number,
-	OLD_WRITE,
-	THREAD,
-	text,
-	WRITE,
-	WRITE_KEY,
-} from "./rows.ts";
+import { CHECKPOINT, CHECKPOINT_KEY, columnsOf, FOUND_BASE, given, kind, OLD_WRITE, WRITE, WRITE_KEY } from "./rows.ts";
 import type { Tables } from "./schema.ts";
 import { ask } from "./statement.ts";
 
@@ -24,11 +10,19 @@ const OF_THREADS = ["checkpoint", "write", "base"] as const;
 
 /** Statements that are the same for every call. */
 export function statementsOn(tables: Tables) {
-	const { thread, checkpoint, blob, write, base, sequence } = tables;
+	const { thread, checkpoint, blob, write, base, format } = tables;
 	const ofRuns = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE r.run_id = ANY ($runs::text[])`;
 	const ofFamily = (table: string) =>
 		`${thread} t JOIN ${table} r ON r.thread = t.number WHERE t.family = $family::bigint`;
+	/** Threads with how many checkpoints they have, and the newest. */
+	const askThreads = (which: string) => {
+		const columns = kind("thread_id, family, stamp, created_at, updated_at, checkpoints, newest");
+		const counted = `SELECT *, (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) AS checkpoints,
+				(SELECT max(id) FROM ${checkpoint} c WHERE c.thread = t.number AND ns = '') AS newest
+			FROM (SELECT * FROM ${thread} ${which}) t`;
+		return ask<{ threads: ThreadRow[] }>({ threads: [columns, `(${counted}) t`] });
+	};
 	/** How many rows of checkpoints and writes there are, and how many bytes they have. */
 	const counts = (checkpoints: string, writes: string) =>
 		[checkpoints, writes]
@@ -41,96 +35,83 @@ export function statementsOn(tables: Tables) {
 		);
 
 	/** A thread's rows of these checkpoints, or all if no checkpoints are given. */
-	const chosen = (id: string, number: string) => `thread = ${number}
-		AND ($key_id::text[] IS NULL OR (ns, ${id}) IN (SELECT ns, id FROM ${given("key", CHECKPOINT_KEY)}))`;
-	const copied = (table: string, id: string, columns: string) => `INSERT INTO ${table} (thread, ${columns})
-		SELECT $number::bigint, ${columns} FROM ${table} WHERE ${chosen(id, "$source::bigint")}`;
+	const chosen = (number: string) => `thread = ${number}
+		AND ($key::json IS NULL OR (ns, id) IN (SELECT ns, id FROM ${given("key", CHECKPOINT_KEY)}))`;
+	const removed = (table: string) => `DELETE FROM ${table} WHERE ${chosen("$number::bigint")}`;
+	const copied = (table: string, columns: string) => `INSERT INTO ${table} (thread, ${columns})
+		SELECT $number::bigint, ${columns} FROM ${table} WHERE ${chosen("$source::bigint")}`;
 	const lost = (name: keyof Tables) =>
 		`${tables[name]} r WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.number = r.thread)`;
 	/** Other bytes for a row that has those that were seen. */
 	const replace = (table: string, column: string, key: string, also = "") =>
 		`UPDATE ${table} SET ${column} = $to ${also} WHERE ${key} AND ${column} = $from RETURNING 1`;
-	const ofCheckpoint = (id: string) =>
-		`thread = (SELECT number FROM ${thread} WHERE thread_id = $threadId) AND ns = $ns AND ${id} = $id`;
+	const ofCheckpoint = `thread = (SELECT number FROM ${thread} WHERE thread_id = $threadId) AND ns = $ns AND id = $id`;
 
 	return {
-		reserve: `UPDATE ${sequence} SET next = next + $count::bigint RETURNING next - $count::bigint`,
+		reserve: `UPDATE ${format} SET next = next + $count::bigint RETURNING next - $count::bigint`,
 
 		path: askPath(tables),
 		outline: askOutline(tables),
 		thread: askThread(tables),
 		blobs: askBlobs(tables),
-		runs: ask({
-			checkpoints: [LISTED_CHECKPOINT, ofRuns(checkpoint)],
+		runs: ask<{ checkpoints: CheckpointKey[]; writes: WriteKey[] }>({
+			checkpoints: [CHECKPOINT_KEY, ofRuns(checkpoint)],
 			writes: [WRITE_KEY, ofRuns(write)],
 		}),
-		threadRow: ask({ threads: [THREAD, `${thread} WHERE thread_id = $threadId`] }),
-		threadRows: ask({
-			threads: [
-				THREAD,
-				`${thread} t
-				WHERE updated_minute <= $updatedAt::bigint / 60000 AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
-				ORDER BY t.updated_minute DESC, t.updated_at DESC, t.thread_id DESC LIMIT $limit::bigint`,
+		threadRow: askThreads("WHERE thread_id = $threadId"),
+		threadRows: askThreads(`WHERE updated_minute <= $updatedAt::bigint / 60000
+				AND (updated_at, thread_id) < ($updatedAt::bigint, $threadId)
+			ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT $limit::bigint`),
+		family: ask<Omit<FamilyReading, "named"> & { named: { id: number }[] }>({
+			blobs: [
+				kind("id, base, source, bytes"),
+				`(SELECT *, octet_length(data) AS bytes FROM ${blob} WHERE family = $family::bigint) b`,
 			],
-		}),
-		family: ask({
-			blobs: [LISTED_BLOB, `${blob} WHERE family = $family::bigint`],
 			named: [
-				NAMED,
+				kind("id"),
 				`(SELECT unnest(r.blobs) AS id FROM ${ofFamily(checkpoint)}
 				UNION ALL SELECT r.blob FROM ${ofFamily(write)} AND r.blob IS NOT NULL) n`,
 			],
 			deltaBases: [FOUND_BASE, ofFamily(base)],
 		}),
-		/** Jumps from one family to the next. */
-		families: `WITH RECURSIVE found AS (
-				SELECT min(family) AS family FROM ${blob} WHERE family > $after::bigint
-				UNION ALL
-				SELECT (SELECT min(b.family) FROM ${blob} b WHERE b.family > f.family) FROM found f WHERE f.family IS NOT NULL
-			) SELECT family FROM found WHERE family IS NOT NULL LIMIT $limit::bigint`,
+		families: `SELECT DISTINCT family FROM ${blob} WHERE family > $after::bigint ORDER BY family LIMIT $limit::bigint`,
 		totals: `SELECT ${stored("")}, (SELECT count(*) FROM ${thread}),
 			(SELECT coalesce(sum(octet_length(data)), 0) FROM ${blob})`,
 
-		lockThread: `SELECT number, family, stamp FROM ${thread} WHERE thread_id = $threadId FOR NO KEY UPDATE`,
+		lockThread: lockThread(tables),
 		findStored: storedStatement(tables),
-		/** Also counts again. */
-		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint,
-			checkpoints = (SELECT count(*) FROM ${checkpoint} WHERE thread = $number::bigint),
-			newest = (SELECT max(id) FROM ${checkpoint} WHERE thread = $number::bigint AND ns = '')
+		restamp: `UPDATE ${thread} SET stamp = $stamp::bigint, writer = $writer::bigint, writer_since = $stamp::bigint
 			WHERE thread_id = $threadId`,
 		/** Removes checkpoints with all that they have, and writes of others. */
 		removeRows: `WITH checkpoints AS (
-				DELETE FROM ${checkpoint} WHERE ${chosen("id", "$number::bigint")} RETURNING octet_length(head) AS bytes
+				${removed(checkpoint)} RETURNING octet_length(head) AS bytes
 			), bases AS (
-				DELETE FROM ${base} WHERE ${chosen("checkpoint", "$number::bigint")}
+				${removed(base)}
 			), writes AS (
-				DELETE FROM ${write} WHERE ${chosen("checkpoint", "$number::bigint")} RETURNING octet_length(value) AS bytes
+				${removed(write)} RETURNING octet_length(value) AS bytes
 			), others AS (
 				DELETE FROM ${write} w USING ${given("old", OLD_WRITE)}
-				WHERE w.thread = $number::bigint AND w.ns = old.ns AND w.checkpoint = old.checkpoint AND w.task = old.task
+				WHERE w.thread = $number::bigint AND w.ns = old.ns AND w.id = old.id AND w.task_id = old.task_id
 					AND w.generation = old.generation AND w.idx = old.idx AND (old.orphan IS NULL OR NOT EXISTS (
-						SELECT FROM ${checkpoint} c WHERE c.thread = $number::bigint AND c.ns = old.ns AND c.id = old.checkpoint
+						SELECT FROM ${checkpoint} c WHERE c.thread = $number::bigint AND c.ns = old.ns AND c.id = old.id
 					))
 				RETURNING octet_length(w.value) AS bytes
 			) SELECT ${counts("checkpoints", "(SELECT * FROM writes UNION ALL SELECT * FROM others) w")}`,
 		/** Waits for puts that have seen it. */
 		removeThread: `DELETE FROM ${thread} WHERE thread_id = $threadId RETURNING number`,
-		// Rows that another process is removing at this moment are left to it.
-		removeBlobs: `DELETE FROM ${blob} b USING (
-				SELECT id FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint FOR UPDATE SKIP LOCKED
-			) AS dead WHERE b.id = dead.id`,
+		removeBlobs: `DELETE FROM ${blob} WHERE id = ANY ($ids::bigint[]) AND family = $family::bigint`,
 
-		addThread: insertThread(tables, "$family::bigint", "0, NULL", "true"),
+		addThread: insertThread(tables, "$family::bigint", "true"),
 		copyRows: `WITH checkpoints AS (
-				${copied(checkpoint, "id", `batch, labels, ${columnsOf(CHECKPOINT)}`)}
+				${copied(checkpoint, `batch, labels, ${columnsOf(CHECKPOINT)}`)}
 			), writes AS (
-				${copied(write, "checkpoint", `batch, ${columnsOf(WRITE)}`)}
-			) ${copied(base, "checkpoint", "ns, checkpoint, channel, data")}`,
+				${copied(write, `batch, ${columnsOf(WRITE)}`)}
+			) ${copied(base, "ns, id, channel, data")}`,
 		/** Adds rows, or puts them in place of those with their keys. Checkpoints that are there keep their labels. */
 		putRows: `WITH thread AS (SELECT $number::bigint AS number), checkpoints AS (
 				INSERT INTO ${checkpoint} (thread, batch, ${columnsOf(CHECKPOINT)})
 				SELECT number, number, ${columnsOf(CHECKPOINT)} FROM thread, ${given("checkpoint", CHECKPOINT)}
-				ON CONFLICT (thread, ns, id) DO UPDATE SET parent = excluded.parent, run_id = excluded.run_id,
+				ON CONFLICT (thread, ns, id) DO UPDATE SET parent_id = excluded.parent_id, run_id = excluded.run_id,
 					source = excluded.source, step = excluded.step, blobs = excluded.blobs, head = excluded.head
 			), writes AS (
 				${insertWrites(tables)}
@@ -139,13 +120,13 @@ export function statementsOn(tables: Tables) {
 
 		replace: {
 			// If it is encrypted now, labels would tell what it says.
-			checkpoint: replace(checkpoint, "head", ofCheckpoint("id"), ", labels = NULL"),
+			checkpoint: replace(checkpoint, "head", ofCheckpoint, ", labels = NULL"),
 			write: replace(
 				write,
 				"value",
-				`${ofCheckpoint("checkpoint")} AND task = $taskId AND generation = $generation::int AND idx = $idx::bigint`,
+				`${ofCheckpoint} AND task_id = $taskId AND generation = $generation::int AND idx = $idx::bigint`,
 			),
-			deltaBase: replace(base, "data", `${ofCheckpoint("checkpoint")} AND channel = $channel`),
+			deltaBase: replace(base, "data", `${ofCheckpoint} AND channel = $channel`),
 			blob: replace(blob, "data", "id = $id::bigint"),
 		},
 
@@ -153,17 +134,6 @@ export function statementsOn(tables: Tables) {
 		/** Removes rows of threads that are not there. */
 		sweep: `WITH ${OF_THREADS.map((name) => `${name}s AS (DELETE FROM ${lost(name)})`)}
 			DELETE FROM ${blob} b WHERE NOT EXISTS (SELECT FROM ${thread} t WHERE t.family = b.family)`,
-		check: ask({
-			miscounted: [
-				{ threadId: text("thread_id") },
-				`${thread} t WHERE
-					t.checkpoints <> (SELECT count(*) FROM ${checkpoint} c WHERE c.thread = t.number) OR
-					t.newest IS DISTINCT FROM (SELECT max(c.id) FROM ${checkpoint} c WHERE c.thread = t.number AND c.ns = '')`,
-			],
-			lost: [
-				{ number: number("thread"), table: text("name") },
-				`(${OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' AS name FROM ${lost(name)}`).join(" UNION ALL ")}) r`,
-			],
-		}),
+		findLost: OF_THREADS.map((name) => `SELECT DISTINCT thread, '${name}' FROM ${lost(name)}`).join(" UNION ALL "),
 	};
 }

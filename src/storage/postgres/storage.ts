@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { compareRows } from "../compare-ids.ts";
 import type {
 	CheckpointKey,
 	CopyBatch,
@@ -23,8 +22,6 @@ import { statementsOn } from "./statements.ts";
 
 /** Blobs that are removed in one statement, so that none takes long. */
 const REMOVED_AT_ONCE = 1_000;
-/** A place before every thread in the list: later than any time, and still a bigint. */
-const START = { updatedAt: 2 ** 62, threadId: "" };
 
 /** Rows in tables of a PostgreSQL schema. Sets them up with the first call, if they are not there. */
 export class PostgresStorage implements Storage {
@@ -53,8 +50,7 @@ export class PostgresStorage implements Storage {
 		const isScan = "limit" in which;
 		const question = askReading(this.#tables, isScan ? which : undefined, depth);
 		const values = isScan ? scanValues(which) : send("k", CHECKPOINT_KEY, which);
-		const { checkpoints = [], writes = [], blobs = [] } = await this.#ask(question, { known, ...values });
-		return { checkpoints, writes, blobs };
+		return { writes: [], blobs: [], ...(await this.#ask(question, { known, ...values })) };
 	}
 
 	async readPath({ threadId, ns, id }: CheckpointKey, limit: number) {
@@ -62,14 +58,12 @@ export class PostgresStorage implements Storage {
 		const { path, siblings, writes, deltaBases, orphans, states } = found;
 		const [state] = states;
 		// Another writer may change the thread again and again without a change of its row. Batches are positive.
-		const epoch = state?.writer === this.#writer ? state.since : --this.#lastEpoch;
+		const epoch = state?.writer === this.#writer ? state.writerSince : --this.#lastEpoch;
 		return { path, siblings, writes, deltaBases, orphans: state?.roots === 1 ? orphans : undefined, epoch };
 	}
 
-	async readOutline(threadId: string) {
-		const found = await this.#ask(this.#sql.outline, { threadId });
-		found.checkpoints.sort(compareRows);
-		return found;
+	readOutline(threadId: string) {
+		return this.#ask(this.#sql.outline, { threadId });
 	}
 
 	readThread(threadId: string) {
@@ -88,7 +82,8 @@ export class PostgresStorage implements Storage {
 		return (await this.#ask(this.#sql.threadRow, { threadId })).threads[0];
 	}
 
-	async listThreads(limit: number, after: { updatedAt: number; threadId: string } = START) {
+	/** Without a place it begins before every thread: later than any time, and still a bigint. */
+	async listThreads(limit: number, after = { updatedAt: 2 ** 62, threadId: "" }) {
 		return (await this.#ask(this.#sql.threadRows, { limit, ...after })).threads;
 	}
 
@@ -127,20 +122,19 @@ export class PostgresStorage implements Storage {
 			const [number, , stamp] = found?.map(Number) ?? [];
 			if (earlier !== undefined && stamp === newStamp) return earlier;
 			if (number === undefined || stamp !== batch.stamp) return undefined;
-			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: "yes" }))];
+			const old = [...writes, ...orphans.map((key) => ({ ...key, orphan: true }))];
 			const keys = { ...send("key", CHECKPOINT_KEY, checkpoints), ...send("old", OLD_WRITE, old) };
 			const removed = toRowCount(await query(this.#sql.removeRows, { number, ...keys }));
 			const rows = { ...send("checkpoint", CHECKPOINT, relinked), ...send("base", BASE, deltaBases) };
 			await query(this.#sql.putRows, { number, ...rows });
-			await query(this.#sql.restamp, { number, threadId, stamp: newStamp, writer: this.#writer });
+			await query(this.#sql.restamp, { threadId, stamp: newStamp, writer: this.#writer });
 			return removed;
 		});
 	}
 
 	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
 		const { fresh, now, keys } = batch;
-		const writer = this.#writer;
-		const target = { threadId: batch.target, number: fresh, fresh, stamp: fresh, now, writer };
+		const target = { threadId: batch.target, number: fresh, fresh, now, writer: this.#writer };
 		return this.#transact<RowCount | undefined>(async (query, earlier) => {
 			const [found] = await query(this.#sql.lockThread, { threadId: batch.source });
 			const [source, family, stamp] = found?.map(Number) ?? [];
@@ -154,7 +148,6 @@ export class PostgresStorage implements Storage {
 			await query(this.#sql.copyRows, { ...target, source, ...(keys && send("key", CHECKPOINT_KEY, keys)) });
 			const rows = { ...send("checkpoint", CHECKPOINT, batch.checkpoints), ...send("base", BASE, batch.deltaBases) };
 			await query(this.#sql.putRows, { ...target, ...rows, ...send("write", NEW_WRITE, batch.writes) });
-			await query(this.#sql.restamp, target);
 			return toRowCount(await query(this.#sql.countRows, target));
 		});
 	}
@@ -192,27 +185,13 @@ export class PostgresStorage implements Storage {
 		});
 	}
 
-	/** Repairs by counting again, and by removing rows of which only the number of their thread is left. */
+	/** Repairs by removing rows of which only the number of their thread is left. */
 	async check(repairs = false): Promise<StorageDamage[]> {
-		const { miscounted, lost } = await this.#ask(this.#sql.check);
-		for (const { threadId } of repairs ? miscounted : []) {
-			const stamp = await this.reserveIds(1);
-			await this.#transact(async (query) => {
-				// Locked before its rows are counted: nobody adds one meanwhile.
-				const [[number] = []] = await query(this.#sql.lockThread, { threadId });
-				await query(this.#sql.restamp, { number, threadId, stamp, writer: this.#writer });
-			});
-		}
+		const lost = await this.#query(this.#sql.findLost);
 		if (repairs && lost.length > 0) await this.#query(this.#sql.sweep);
-		return [
-			...miscounted.map(({ threadId }) => ({
-				threadId,
-				problem: "The thread's row miscounts its checkpoints, or names another than the newest.",
-			})),
-			...lost.map(({ number, table }) => ({
-				problem: `Thread number ${number} has rows in delta_${table}, but no own row.`,
-			})),
-		];
+		return lost.map(([thread, name]) => ({
+			problem: `Thread number ${thread} has rows in delta_${name}, but no own row.`,
+		}));
 	}
 
 	/** Nothing is ever left half removed, and the server gives space back by itself. */

@@ -246,9 +246,7 @@ describe("Damage in PostgreSQL", () => {
 		"a byte of a value": (schema) => `UPDATE ${schema}.delta_blob SET data = set_byte(data, 9, 255)
 			WHERE id = (SELECT max(id) FROM ${schema}.delta_blob)`,
 		"a byte of a write": (schema) => `UPDATE ${schema}.delta_write SET value = set_byte(value, 3, 255)
-			WHERE checkpoint = (SELECT max(checkpoint) FROM ${schema}.delta_write)`,
-		"a count": (schema) => `UPDATE ${schema}.delta_thread SET checkpoints = 99 WHERE thread_id = 'b'`,
-		"the newest checkpoint's id": (schema) => `UPDATE ${schema}.delta_thread SET newest = 'x' WHERE thread_id = 'b'`,
+			WHERE id = (SELECT max(id) FROM ${schema}.delta_write)`,
 		"the row of a thread": (schema) => `DELETE FROM ${schema}.delta_thread WHERE thread_id = 'b'`,
 	};
 
