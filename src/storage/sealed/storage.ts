@@ -209,8 +209,8 @@ export class SealedStorage implements Storage {
 
 	#sealAgain([row, identity]: StoredRow, failed: { first?: unknown }): Replacement[] {
 		try {
-			if (!this.#sealer.isOutdated(row.from, identity)) return [];
-			return [{ ...row, to: this.#sealer.seal(this.#sealer.open(row.from, identity), identity) }];
+			const to = this.#sealer.sealAgain(row.from, identity);
+			return to === undefined ? [] : [{ ...row, to }];
 		} catch (error) {
 			failed.first ??= error;
 			return [];
