@@ -300,6 +300,9 @@ function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
 	if (batch.size > 0) yield batch;
 }
 
+/** In JSON: half of a surrogate pair, or what a database makes of it. */
+const MAY_BE_ILL_FORMED = /\\ud|\ufffd/;
+
 // Everything that a row says besides its bytes is part of its identity, so that a change of it is damage too. Not the
 // generation of a write, which is not known when it is sealed.
 
@@ -323,22 +326,10 @@ function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identi
 	return () => identify("blob", id, base, source, type);
 }
 
-/** Most names and ids are of such characters. */
-const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
-
-/** What kind of row it is and its parts, as a JSON array. */
-function identify(kind: string, ...parts: (string | number | readonly number[] | null | undefined)[]): string {
-	let text = `["${kind}"`;
-	for (const part of parts) {
-		if (typeof part === "string") text += `,${quoteText(part)}`;
-		else text += typeof part === "object" ? `,${JSON.stringify(part)}` : `,${part ?? null}`;
-	}
-	return `${text}]`;
-}
-
-/** A database may have made one or several U+FFFD of a half surrogate pair. */
-function quoteText(text: string): string {
-	if (NEEDS_NO_ESCAPE.test(text)) return `"${text}"`;
-	const isPlain = text.isWellFormed() && !text.includes("\ufffd");
-	return JSON.stringify(isPlain ? text : text.toWellFormed().replace(/\ufffd+/g, "\ufffd"));
+/** What kind of row it is and its parts, as a JSON array. A database may have made one or several U+FFFD of a half surrogate pair. */
+function identify(...parts: (string | number | readonly number[] | null | undefined)[]): string {
+	const text = JSON.stringify(parts);
+	if (!MAY_BE_ILL_FORMED.test(text)) return text;
+	const clean = (part: string) => part.toWellFormed().replace(/\ufffd+/g, "\ufffd");
+	return JSON.stringify(parts.map((part) => (typeof part === "string" ? clean(part) : part)));
 }
