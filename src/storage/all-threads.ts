@@ -29,7 +29,6 @@ export async function* allThreads(storage: Storage): AsyncGenerator<ThreadRow> {
 export async function* rowPages(
 	storage: Storage,
 	keys: readonly CheckpointKey[],
-	size = PAGE,
 ): AsyncGenerator<readonly FoundCheckpoint[]> {
-	for (let i = 0; i < keys.length; i += size) yield (await storage.read(keys.slice(i, i + size), "rows")).checkpoints;
+	for (let i = 0; i < keys.length; i += PAGE) yield (await storage.read(keys.slice(i, i + PAGE), "rows")).checkpoints;
 }

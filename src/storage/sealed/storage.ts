@@ -1,4 +1,4 @@
-import { CheckpointError, locate, type Place } from "../../errors.ts";
+import { CheckpointError, locate } from "../../errors.ts";
 import { allThreads, rowPages } from "../all-threads.ts";
 import type {
 	BlobRow,
@@ -43,8 +43,8 @@ type StoredRow = [Replacement, Identity];
 export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
-	/** Resolves once it is known that rows may be stored as this storage stores them. */
-	#mayStore: Promise<void> | undefined;
+	/** Whether it is known that rows may be stored as this storage stores them. */
+	#mayStore = false;
 
 	// What has no bytes is passed on.
 	readonly reserveIds: Storage["reserveIds"] = (count) => this.#inner.reserveIds(count);
@@ -109,11 +109,8 @@ export class SealedStorage implements Storage {
 	}
 
 	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		this.#mayStore ??= this.#checkNewest().catch((error) => {
-			this.#mayStore = undefined;
-			throw error;
-		});
-		await this.#mayStore;
+		if (!this.#mayStore) await this.#checkNewest();
+		this.#mayStore = true;
 		const { checkpoint, blobs, writes, deltaBases } = batch;
 		return this.#inner.put({
 			...batch,
@@ -133,11 +130,9 @@ export class SealedStorage implements Storage {
 	async #checkNewest(): Promise<void> {
 		// A thread may have nothing but writes.
 		const threads = await this.#inner.listThreads(NEWEST_THREADS, undefined);
-		const thread = threads.find(({ newest }) => newest !== undefined);
-		if (thread === undefined) return;
-		const key = { threadId: thread.threadId, ns: "", id: thread.newest as string };
-		const [row] = (await this.#inner.read([key], "rows")).checkpoints;
-		if (row !== undefined) this.#sealer.checkKey(row.head, checkpointIdentity(row));
+		const keys = threads.flatMap(({ threadId, newest: id }) => (id === undefined ? [] : [{ threadId, ns: "", id }]));
+		const { checkpoints } = await this.#inner.read(keys.slice(0, 1), "rows");
+		for (const row of checkpoints) this.#sealer.checkKey(row.head, checkpointIdentity(row));
 	}
 
 	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
@@ -164,15 +159,13 @@ export class SealedStorage implements Storage {
 	/** The same copy, of nothing but rows that are given. */
 	async #openCopy(batch: CopyBatch): Promise<CopyBatch> {
 		const { source, target: threadId, keys } = batch;
-		const chosen = keys && new Set(keys.map(placeOf));
-		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
+		const chosen = keys && new Set(keys.map(keyOf));
 		const move = <T extends CheckpointKey>(rows: readonly T[]) =>
-			rows.filter(isChosen).map((row) => ({ ...row, threadId }));
+			rows.filter((row) => chosen?.has(keyOf(row)) ?? true).map((row) => ({ ...row, threadId }));
 		const checkpoints = new Map<string, CheckpointRow>();
-		const outline = await this.#inner.readOutline(source);
-		for await (const page of rowPages(this.#inner, outline.checkpoints.filter(isChosen)))
-			for (const row of move(page.map((row) => this.#openCheckpoint(row)))) checkpoints.set(placeOf(row), row);
-		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
+		for await (const page of rowPages(this, keys ?? (await this.readOutline(source)).checkpoints))
+			for (const row of move(page)) checkpoints.set(keyOf(row), row);
+		for (const row of batch.checkpoints) checkpoints.set(keyOf(row), row);
 		const { writes, deltaBases } = await this.readThread(source);
 		return {
 			...batch,
@@ -219,13 +212,13 @@ export class SealedStorage implements Storage {
 
 	/** All that is stored of a thread, and of its family's blobs. */
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
-		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints, BATCH_ROWS))
-			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
+		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints))
+			yield page.map((key) => [{ kind: "checkpoint", key, ...unchanged(key.head) }, checkpointIdentity(key)]);
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
-		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
-		yield deltaBases.map((row) => [
-			{ kind: "deltaBase", key: row, channel: row.channel, ...unchanged(row.data) },
-			baseIdentity(row),
+		yield writes.map((key) => [{ kind: "write", key, ...unchanged(key.value) }, writeIdentity(key)]);
+		yield deltaBases.map((key) => [
+			{ kind: "deltaBase", key, channel: key.channel, ...unchanged(key.data) },
+			baseIdentity(key),
 		]);
 		for (const ids of withBlobs ? inBatches((await this.#inner.readFamily(family)).blobs) : []) {
 			const rows = await this.#inner.getBlobs([...ids]);
@@ -236,30 +229,28 @@ export class SealedStorage implements Storage {
 	}
 
 	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
-		const { threadId, ns, id: checkpointId } = row;
-		return { ...row, head: this.#open(row.head, checkpointIdentity(row), { threadId, ns, checkpointId }) };
+		return { ...row, head: this.#open(row.head, checkpointIdentity(row), row) };
 	}
 
 	#openBlob(row: BlobRow): BlobRow {
-		return { ...row, data: this.#open(row.data, blobIdentity(row), { blobId: row.id }) };
+		return { ...row, data: this.#open(row.data, blobIdentity(row), row) };
 	}
 
 	#openWrite(row: WriteRow): WriteRow {
-		const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
-		const place = { threadId, ns, checkpointId, channel, taskId, idx, generation };
-		return { ...row, value: this.#open(row.value, writeIdentity(row), place) };
+		return { ...row, value: this.#open(row.value, writeIdentity(row), row) };
 	}
 
 	#openBase(row: DeltaBaseRow): DeltaBaseRow {
-		const { threadId, ns, id: checkpointId, channel } = row;
-		return { ...row, data: this.#open(row.data, baseIdentity(row), { threadId, ns, checkpointId, channel }) };
+		return { ...row, data: this.#open(row.data, baseIdentity(row), row) };
 	}
 
-	#open(envelope: Uint8Array, identity: Identity, place: Place): Uint8Array {
+	#open(envelope: Uint8Array, identity: Identity, row: BlobRow | (CheckpointKey & Partial<WriteRow>)): Uint8Array {
 		try {
 			return this.#sealer.open(envelope, identity);
 		} catch (error) {
-			throw locate(error, place);
+			if (!("ns" in row)) throw locate(error, { blobId: row.id });
+			const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
+			throw locate(error, { threadId, ns, checkpointId, channel, taskId, idx, generation });
 		}
 	}
 
@@ -281,23 +272,18 @@ function unchanged(bytes: Uint8Array): { from: Uint8Array; to: Uint8Array } {
 }
 
 /** Unique for a checkpoint of one thread. */
-function placeOf({ ns, id }: CheckpointKey): string {
+function keyOf({ ns, id }: CheckpointKey): string {
 	return JSON.stringify([ns, id]);
 }
 
 function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
-	let batch = new Set<number>();
-	let size = 0;
-	for (const { id, bytes } of blobs) {
-		if (batch.size === BATCH_ROWS || (batch.size > 0 && size + bytes > BATCH_BYTES)) {
-			yield batch;
-			batch = new Set();
-			size = 0;
+	for (let start = 0, end = 0; start < blobs.length; start = end) {
+		for (let size = 0; end < blobs.length && end < start + BATCH_ROWS; end++) {
+			size += blobs[end]?.bytes ?? 0;
+			if (end > start && size > BATCH_BYTES) break;
 		}
-		batch.add(id);
-		size += bytes;
+		yield new Set(blobs.slice(start, end).map(({ id }) => id));
 	}
-	if (batch.size > 0) yield batch;
 }
 
 /** In JSON: half of a surrogate pair, or what a database makes of it. */
