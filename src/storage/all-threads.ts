@@ -25,6 +25,16 @@ export async function* allThreads(storage: Storage): AsyncGenerator<ThreadRow> {
 	}
 }
 
+/** Families that have blobs, also such whose threads are all gone. */
+export async function* allFamilies(storage: Storage): AsyncGenerator<number> {
+	let after: number | undefined;
+	do {
+		const families = await storage.listFamilies(PAGE, after);
+		yield* families;
+		after = families.at(-1);
+	} while (after !== undefined);
+}
+
 /** The rows of these checkpoints, as far as they are there. */
 export async function* rowPages(
 	storage: Storage,

@@ -1,9 +1,8 @@
 import { isCorrupt } from "../../errors.ts";
-import { allThreads } from "../../storage/all-threads.ts";
+import { allFamilies, allThreads } from "../../storage/all-threads.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { unreachedBlobs } from "./collect.ts";
-import { allFamilies } from "./compact.ts";
 import { surveyThread } from "./survey.ts";
 import type { Damage, VerifyReport } from "./types.ts";
 
@@ -42,6 +41,6 @@ export async function verify(
 	}
 	if (damage.length > 0) return { ...done, unreachable: undefined, damage };
 	let unreachable = 0;
-	for await (const family of allFamilies(engine)) unreachable += (await unreachedBlobs(engine, family)).length;
+	for await (const family of allFamilies(engine.storage)) unreachable += (await unreachedBlobs(engine, family)).length;
 	return { ...done, unreachable, damage };
 }
