@@ -54,8 +54,7 @@ export async function deleteForRuns(
 		const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 		const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
 		const survives = (row: ListedCheckpoint) => !gone.has(cacheKey(row));
-		const one = await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause);
-		removed = sum(removed, one);
+		removed = sum(removed, await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause));
 	}
 	return removed;
 }

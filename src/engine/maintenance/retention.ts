@@ -16,15 +16,8 @@ import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
 import { cacheKey } from "../rows.ts";
 
-/** What a thread needs so that some of its rows read the same without the others. */
-export interface RetentionPlan {
-	/** Rows that stay, with the parent that they have then. */
-	readonly relinked: CheckpointRow[];
-	readonly deltaBases: DeltaBaseRow[];
-}
-
 /**
- * Plans to keep some of a thread's rows.
+ * What a thread needs so that some of its rows read the same without the others.
  *
  * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
  * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
@@ -39,20 +32,21 @@ export async function planRetention(
 	kept: readonly ListedCheckpoint[],
 	removedWrites: readonly WriteKey[],
 	isPartialCopy = false,
-): Promise<RetentionPlan> {
+): Promise<{ relinked: CheckpointRow[]; deltaBases: DeltaBaseRow[] }> {
 	const relations = new Relations(rows, kept, removedWrites);
 	const channels = new Map<string, Set<string>>();
 	for (const { ns, channel } of written) channels.set(ns, (channels.get(ns) ?? new Set()).add(channel));
-	const plan: RetentionPlan = { relinked: [], deltaBases: [] };
+	const relinked: CheckpointRow[] = [];
+	const deltaBases: DeltaBaseRow[] = [];
 	for await (const page of rowPages(engine.storage, kept))
 		for (const row of page) {
 			const view = viewOf(row);
 			if (!relations.isDisturbed(row, view.head.origin?.copyOf, isPartialCopy)) continue;
 			const parentId = relations.nearestKept(row);
-			if (parentId !== row.parentId) plan.relinked.push({ ...row, parentId });
-			plan.deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
+			if (parentId !== row.parentId) relinked.push({ ...row, parentId });
+			deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
 		}
-	return plan;
+	return { relinked, deltaBases };
 }
 
 /** Who comes from whom among the checkpoints of a thread, some of which are going. By their keys. */

@@ -1,5 +1,5 @@
 import { isCorrupt, type Place } from "../../errors.ts";
-import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey, WriteRow } from "../../storage/storage.ts";
+import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
@@ -72,7 +72,8 @@ export class Survey {
 			this.writes = writes.length;
 			const known = new Set(checkpoints.map(cacheKey));
 			// Those of checkpoints were read with them.
-			for (const write of writes) if (!known.has(cacheKey(write))) await this.#readWrite(write);
+			const others = writes.filter((write) => !known.has(cacheKey(write)));
+			for (const write of others) await this.#readCells(write, write.channel, [writeCell(write)]);
 		});
 	}
 
@@ -87,7 +88,7 @@ export class Survey {
 		await this.#attempt(() => this.#readValues(row), row);
 		for (const base of reading?.deltaBases ?? [])
 			await this.#attempt(() => this.#readCells(row, base.channel, cellsOf(base)), row);
-		for (const write of reading?.writes ?? []) await this.#readWrite(write);
+		for (const write of reading?.writes ?? []) await this.#readCells(write, write.channel, [writeCell(write)]);
 	}
 
 	async #readValues(row: FoundCheckpoint): Promise<void> {
@@ -98,10 +99,6 @@ export class Survey {
 		if (origin === undefined || deltas.length === 0) return;
 		const histories = await this.#attempt(() => walk(this.#engine, row, deltas));
 		if (histories === undefined) this.#lose(row, "value");
-	}
-
-	async #readWrite(write: WriteRow): Promise<void> {
-		await this.#readCells(write, write.channel, [writeCell(write)]);
 	}
 
 	async #readCells(key: CheckpointKey & Partial<WriteKey>, channel: string, cells: readonly Cell[]): Promise<void> {

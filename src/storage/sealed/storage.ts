@@ -6,21 +6,11 @@ import type {
 	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
-	Depth,
-	FamilyReading,
 	FoundCheckpoint,
 	ListedBlob,
 	NewWrite,
-	PathReading,
-	PutBatch,
-	PutResult,
-	Reading,
-	RemoveBatch,
 	Replacement,
-	RowCount,
-	Scan,
 	Storage,
-	ThreadReading,
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
@@ -32,7 +22,6 @@ const BATCH_ROWS = 200;
 const BATCH_BYTES = 4 * 1024 * 1024;
 /** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
 const COMPRESS_HEADS_FROM = 2048;
-
 /** Threads among which the newest checkpoint is looked for. */
 const NEWEST_THREADS = 16;
 
@@ -67,7 +56,7 @@ export class SealedStorage implements Storage {
 		this.#sealer = sealer;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+	readonly read: Storage["read"] = async (which, depth, known) => {
 		// Labels tell what encrypted metadata says, and the rows have none to compare them with.
 		const isTelling = this.#sealer.encrypts && "labels" in which;
 		const asked = isTelling ? { ...which, labels: undefined } : which;
@@ -77,9 +66,9 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#openWrite(row)),
 			blobs: blobs.map((row) => this.#openBlob(row)),
 		};
-	}
+	};
 
-	async readPath(key: CheckpointKey, limit: number): Promise<PathReading> {
+	readonly readPath: Storage["readPath"] = async (key, limit) => {
 		const { path, siblings, writes, deltaBases, orphans, epoch } = await this.#inner.readPath(key, limit);
 		return {
 			path: path.map((row) => this.#openCheckpoint(row)),
@@ -89,26 +78,26 @@ export class SealedStorage implements Storage {
 			orphans: orphans?.map((row) => this.#openWrite(row)),
 			epoch,
 		};
-	}
+	};
 
-	async readThread(threadId: string): Promise<ThreadReading> {
+	readonly readThread: Storage["readThread"] = async (threadId) => {
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
 			writes: writes.map((row) => this.#openWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#openBase(row)),
 		};
-	}
+	};
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+	readonly getBlobs: Storage["getBlobs"] = async (ids) => {
 		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
-	}
+	};
 
-	async readFamily(family: number): Promise<FamilyReading> {
+	readonly readFamily: Storage["readFamily"] = async (family) => {
 		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
 		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
-	}
+	};
 
-	async put(batch: PutBatch): Promise<PutResult | undefined> {
+	readonly put: Storage["put"] = async (batch) => {
 		if (!this.#mayStore) await this.#checkNewest();
 		this.#mayStore = true;
 		const { checkpoint, blobs, writes, deltaBases } = batch;
@@ -121,7 +110,7 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#sealWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/**
 	 * Refuses to store in clear, or under a key of its own, where others encrypt: they could not read such rows. As nobody
@@ -135,16 +124,16 @@ export class SealedStorage implements Storage {
 		for (const row of checkpoints) this.#sealer.checkKey(row.head, checkpointIdentity(row));
 	}
 
-	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	readonly remove: Storage["remove"] = async (batch) => {
 		return this.#inner.remove({
 			...batch,
 			relinked: batch.relinked.map((row) => this.#sealCheckpoint(row)),
 			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/** An encrypted row opens only in its own thread, so that a copy of it has to be sealed for the other. */
-	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
+	readonly copy: Storage["copy"] = async (batch) => {
 		// Throws if it is encrypted without a key, rather than make a copy that nobody could read.
 		await this.read({ threadId: batch.source, limit: 1 }, "rows");
 		const { checkpoints, writes, deltaBases, ...rest } = this.#sealer.encrypts ? await this.#openCopy(batch) : batch;
@@ -154,7 +143,7 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#sealWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/** The same copy, of nothing but rows that are given. */
 	async #openCopy(batch: CopyBatch): Promise<CopyBatch> {
@@ -184,12 +173,12 @@ export class SealedStorage implements Storage {
 	async *rotate(pause: () => Promise<void>): AsyncGenerator<{ threadId: string; rows: number }> {
 		if (!this.#sealer.encrypts)
 			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
-		const failed: { first?: unknown } = {};
+		const failures: unknown[] = [];
 		const families = new Set<number>();
 		for await (const thread of allThreads(this.#inner)) {
 			let rows = 0;
 			for await (const page of this.#storedPages(thread, !families.has(thread.family))) {
-				const replacements = page.flatMap((row) => this.#sealAgain(row, failed));
+				const replacements = page.flatMap((row) => this.#sealAgain(row, failures));
 				for (let i = 0; i < replacements.length; i += BATCH_ROWS)
 					rows += await this.#inner.replaceBytes(replacements.slice(i, i + BATCH_ROWS));
 				await pause();
@@ -197,15 +186,15 @@ export class SealedStorage implements Storage {
 			families.add(thread.family);
 			yield { threadId: thread.threadId, rows };
 		}
-		if (failed.first !== undefined) throw failed.first;
+		if (failures.length > 0) throw failures[0];
 	}
 
-	#sealAgain([row, identity]: StoredRow, failed: { first?: unknown }): Replacement[] {
+	#sealAgain([row, identity]: StoredRow, failures: unknown[]): Replacement[] {
 		try {
 			const to = this.#sealer.sealAgain(row.from, identity);
 			return to === undefined ? [] : [{ ...row, to }];
 		} catch (error) {
-			failed.first ??= error;
+			failures.push(error);
 			return [];
 		}
 	}
@@ -213,18 +202,18 @@ export class SealedStorage implements Storage {
 	/** All that is stored of a thread, and of its family's blobs. */
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
 		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints))
-			yield page.map((key) => [{ kind: "checkpoint", key, ...unchanged(key.head) }, checkpointIdentity(key)]);
+			yield page.map((key) => [{ kind: "checkpoint", key, from: key.head, to: key.head }, checkpointIdentity(key)]);
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
-		yield writes.map((key) => [{ kind: "write", key, ...unchanged(key.value) }, writeIdentity(key)]);
+		yield writes.map((key) => [{ kind: "write", key, from: key.value, to: key.value }, writeIdentity(key)]);
 		yield deltaBases.map((key) => [
-			{ kind: "deltaBase", key, channel: key.channel, ...unchanged(key.data) },
+			{ kind: "deltaBase", key, channel: key.channel, from: key.data, to: key.data },
 			baseIdentity(key),
 		]);
 		for (const ids of withBlobs ? inBatches((await this.#inner.readFamily(family)).blobs) : []) {
 			const rows = await this.#inner.getBlobs([...ids]);
 			// What they are built on comes along, and has its own turn.
 			const own = rows.filter(({ id }) => ids.has(id));
-			yield own.map((row) => [{ kind: "blob", id: row.id, ...unchanged(row.data) }, blobIdentity(row)]);
+			yield own.map((row) => [{ kind: "blob", id: row.id, from: row.data, to: row.data }, blobIdentity(row)]);
 		}
 	}
 
@@ -265,10 +254,6 @@ export class SealedStorage implements Storage {
 	#sealBase(row: DeltaBaseRow): DeltaBaseRow {
 		return { ...row, data: this.#sealer.seal(row.data, baseIdentity(row)) };
 	}
-}
-
-function unchanged(bytes: Uint8Array): { from: Uint8Array; to: Uint8Array } {
-	return { from: bytes, to: bytes };
 }
 
 /** Unique for a checkpoint of one thread. */
