@@ -7,10 +7,7 @@ import { surveyThread } from "./survey.ts";
 import type { Damage, VerifyReport } from "./types.ts";
 
 /** How far a verification or a repair is. */
-export interface Progress {
-	threads: number;
-	checkpoints: number;
-}
+export type Progress = Pick<VerifyReport, "threads" | "checkpoints">;
 
 /**
  * Reads everything that is stored, as it is stored: nothing that is remembered counts.

@@ -127,8 +127,7 @@ export class Sealer {
 		const isCut = keyId.length < nameEnd + FINGERPRINT_BYTES;
 		if (isCut || key !== undefined || isPlain(envelope, identity) || this.#isOurs(name, envelope, identity))
 			throw damaged(identity);
-		const isGiven = this.#keys.some((key) => key.name === name);
-		const advice = isGiven
+		const advice = this.#keys.some((key) => key.name === name)
 			? `with another key than the one given as ${quote(name)}: give the right one`
 			: `with ${name === "" ? "a key" : `key ${quote(name)}`}, which was not given: pass it in \`encryption\``;
 		throw new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted ${advice}.`);
