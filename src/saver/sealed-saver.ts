@@ -21,7 +21,10 @@ export interface RotateOptions {
 }
 
 /** The options of {@link SealedSaverOptions}. */
-export const SEALED_OPTIONS = { ...SAVER_OPTIONS, encryption: "anything", compression: "anything" } as const;
+export const SEALED_OPTIONS = { ...SAVER_OPTIONS, encryption: "anything", compression: "true or false" } as const;
+/** The two forms of `encryption`. */
+const ONE_KEY = { key: "anything", migrate: "true or false" } as const;
+const NAMED_KEYS = { keys: "anything", current: "anything", migrate: "true or false" } as const;
 
 /** A saver whose rows are in envelopes: checked against damage, compressed, encrypted. */
 export class SealedSaver extends DeltaSaver {
@@ -29,6 +32,8 @@ export class SealedSaver extends DeltaSaver {
 
 	constructor(storage: Storage, options: SealedSaverOptions) {
 		const { encryption, compression = true } = options;
+		if (encryption !== undefined)
+			checkOptions("`encryption`", encryption, "key" in Object(encryption) ? ONE_KEY : NAMED_KEYS);
 		const sealed = new SealedStorage(storage, new Sealer({ encryption, compression }));
 		super(sealed, options);
 		this._sealed = sealed;

@@ -25,11 +25,20 @@ export async function* allThreads(storage: Storage): AsyncGenerator<ThreadRow> {
 	}
 }
 
+/** Families that have blobs, also such whose threads are all gone. */
+export async function* allFamilies(storage: Storage): AsyncGenerator<number> {
+	let after: number | undefined;
+	do {
+		const families = await storage.listFamilies(PAGE, after);
+		yield* families;
+		after = families.at(-1);
+	} while (after !== undefined);
+}
+
 /** The rows of these checkpoints, as far as they are there. */
 export async function* rowPages(
 	storage: Storage,
 	keys: readonly CheckpointKey[],
-	size = PAGE,
 ): AsyncGenerator<readonly FoundCheckpoint[]> {
-	for (let i = 0; i < keys.length; i += size) yield (await storage.read(keys.slice(i, i + size), "rows")).checkpoints;
+	for (let i = 0; i < keys.length; i += PAGE) yield (await storage.read(keys.slice(i, i + PAGE), "rows")).checkpoints;
 }

@@ -322,6 +322,42 @@ describe("a repair", () => {
 		await again.close();
 	});
 
+	it("removes nothing that just the serializer does not understand, beside what is lost", async () => {
+		const storage = new MemoryStorage();
+		const ids = await fill(new DeltaSaver(storage));
+		const { family = -1 } = (await storage.getThread("hurt")) ?? {};
+		await storage.removeBlobs(family, [(await storage.readFamily(family)).blobs[0]?.id as number]);
+		const refuse = () => {
+			throw new Error("not by me");
+		};
+		const other = new DeltaSaver(storage, { serde: { dumpsTyped: refuse, loadsTyped: refuse } });
+		expect((await other.verify()).damage.length).toBeGreaterThan(7);
+		expect((await other.repair()).removed).toEqual([{ threadId: "hurt", ns: "", checkpointId: ids[1] }]);
+		const saver = new DeltaSaver(storage);
+		expect(await saver.verify()).toMatchObject({ checkpoints: 6, writes: 1, damage: [] });
+	});
+
+	it("names and removes every checkpoint that has a value which is lost", async () => {
+		const storage = new MemoryStorage();
+		const saver = new DeltaSaver(storage);
+		const hurt = thread(saver, "hurt");
+		const first = await hurt.put({ values: { note: LONG } });
+		const second = await hurt.put({ parent: first, values: { note: LONG }, newVersions: {} });
+		const third = await hurt.put({ parent: second, values: { n: 1 } });
+		const { family = -1 } = (await storage.getThread("hurt")) ?? {};
+		const { blobs } = await storage.readFamily(family);
+		expect(blobs).toHaveLength(1);
+		await storage.removeBlobs(family, [blobs[0]?.id as number]);
+		const named = (await saver.verify()).damage.map(({ checkpointId, channel }) => [checkpointId, channel]);
+		expect(named).toEqual([
+			[second, "note"],
+			[first, "note"],
+		]);
+		expect((await saver.repair()).removed).toHaveLength(2);
+		expect(await hurt.ids()).toEqual([third]);
+		expect((await saver.verify()).damage).toEqual([]);
+	});
+
 	it("of a file that never was a database leaves it alone", async () => {
 		writeFileSync(path, "Dear diary, this is not a database. ".repeat(300));
 		const before = readFileSync(path);

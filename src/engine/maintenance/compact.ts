@@ -1,4 +1,4 @@
-import { allThreads } from "../../storage/all-threads.ts";
+import { allFamilies, allThreads } from "../../storage/all-threads.ts";
 import { compareIds } from "../../storage/compare-ids.ts";
 import type { ListedCheckpoint, ThreadRow, WriteRow } from "../../storage/storage.ts";
 import { NULL_TASK } from "../delta-channels/attribution.ts";
@@ -6,16 +6,10 @@ import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { collectFamily } from "./collect.ts";
+import type { Removed } from "./types.ts";
 
-/** What a compaction removed. */
-export interface Compacted {
-	/** Writes whose checkpoint was never stored. */
-	writes: number;
-	/** Values that nothing needs any more. */
-	blobs: number;
-	/** Bytes of both, as stored. */
-	bytes: number;
-}
+/** What a compaction removed: writes whose checkpoint was never stored, values that nothing needs, and bytes of both. */
+export type Compacted = Pick<Removed, "writes" | "blobs" | "bytes">;
 
 /** How far a compaction is. */
 export interface CompactProgress extends Compacted {
@@ -27,7 +21,6 @@ export interface CompactProgress extends Compacted {
  * may stand still in between.
  */
 const ORPHAN_AGE = 60 * 60 * 1000;
-const FAMILIES_AT_ONCE = 200;
 
 /**
  * Removes what nothing needs, a batch at a time, beside writers in any process; then the storage gives back the space.
@@ -38,40 +31,33 @@ export async function compact(
 	pause: Pause,
 ): Promise<Compacted> {
 	const done = { threads: 0, writes: 0, blobs: 0, bytes: 0 };
-	const add = (part: Partial<Compacted>) => {
-		for (const what of ["writes", "blobs", "bytes"] as const) done[what] += part[what] ?? 0;
+	const add = ({ writes = 0, blobs = 0, bytes = 0 }: Partial<Compacted>) => {
+		done.writes += writes;
+		done.blobs += blobs;
+		done.bytes += bytes;
+		onProgress({ ...done });
 	};
 	for await (const thread of allThreads(engine.storage)) {
 		await pause();
-		add((await removeOrphans(engine, thread)) ?? {});
+		const removed = await removeOrphans(engine, thread);
 		done.threads++;
-		onProgress({ ...done });
+		add(removed ?? {});
 	}
-	for await (const family of allFamilies(engine)) {
+	for await (const family of allFamilies(engine.storage)) {
 		await pause();
 		add(await collectFamily(engine, family));
-		onProgress({ ...done });
 	}
 	while (await engine.storage.tidy()) await pause();
-	const { writes, blobs, bytes } = done;
-	return { writes, blobs, bytes };
-}
-
-/** Families that have blobs, also such whose threads are all gone. */
-export async function* allFamilies({ storage }: Engine): AsyncGenerator<number> {
-	let after: number | undefined;
-	do {
-		const families = await storage.listFamilies(FAMILIES_AT_ONCE, after);
-		yield* families;
-		after = families.at(-1);
-	} while (after !== undefined);
+	const { threads: _, ...removed } = done;
+	return removed;
 }
 
 async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: ThreadRow) {
 	const { storage, blobs, links } = engine;
-	// A checkpoint that comes in between keeps its writes.
 	const { checkpoints } = await storage.readOutline(threadId);
-	const orphans = findOrphans(checkpoints, (await storage.readThread(threadId)).writes, updatedAt);
+	// A checkpoint that comes in between keeps its writes.
+	const { writes } = await storage.readThread(threadId);
+	const orphans = findOrphans(checkpoints, writes, updatedAt);
 	if (orphans.length === 0) return undefined;
 	const nothing = { checkpoints: [], writes: [], relinked: [], deltaBases: [] };
 	const newStamp = await blobs.nextId();
@@ -102,10 +88,8 @@ function findOrphans(
 /** Milliseconds between the beginnings of the calendars of UUIDs and of JavaScript. */
 const GREGORIAN = 12_219_292_800_000;
 
-/** When the id of a checkpoint was made, if it is one that LangGraph makes. */
+/** When the id of a checkpoint was made, if it is one that LangGraph makes: in units of 100 nanoseconds, but for its 14th digit. */
 function timeOf(id: string): number | undefined {
-	const [, high, low] = /^([0-9a-f]{8}-[0-9a-f]{4})-6([0-9a-f]{3})-/i.exec(id) ?? [];
-	if (high === undefined || low === undefined) return undefined;
-	// In units of 100 nanoseconds.
-	return Number(BigInt(`0x${high.replace("-", "")}${low}`) / 10_000n) - GREGORIAN;
+	const [, high, middle, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-6([0-9a-f]{3})-/i.exec(id) ?? [];
+	return high === undefined ? undefined : Number(`0x${high}${middle}${low}`) / 10_000 - GREGORIAN;
 }

@@ -1,6 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import { rowPages } from "../../storage/all-threads.ts";
-import type { CopyBatch, FoundCheckpoint, ListedCheckpoint } from "../../storage/storage.ts";
+import type { CopyBatch, ListedCheckpoint } from "../../storage/storage.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import { unpackRow } from "../rows.ts";
 import { newestOfEach } from "./remove.ts";
@@ -72,13 +72,9 @@ async function ancestorsOf(
 	const kept: ListedCheckpoint[] = rows.filter((row) => row.ns === "" && roots.has(row.id));
 	const others = rows.filter((row) => row.ns !== "");
 	for await (const page of rowPages(engine.storage, others))
-		for (const row of page) if (roots.has(await rootOf(engine, row))) kept.push(row);
+		for (const row of page) {
+			const metadata = await engine.decodeMetadata(row, unpackRow(row));
+			if (roots.has(metadata?.parents?.[""] as string)) kept.push(row);
+		}
 	return kept;
-}
-
-/** The root checkpoint under which a subgraph's row was stored. */
-async function rootOf(engine: Engine, row: FoundCheckpoint): Promise<string> {
-	const metadata = await engine.decodeMetadata(row, unpackRow(row));
-	const root: unknown = metadata?.parents?.[""];
-	return typeof root === "string" ? root : "";
 }

@@ -1,7 +1,6 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type { ListedCheckpoint, WriteKey } from "../../storage/storage.ts";
-import type { Engine } from "../engine.ts";
-import { MOST_ATTEMPTS } from "../engine.ts";
+import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { collectFamily } from "./collect.ts";
@@ -55,8 +54,7 @@ export async function deleteForRuns(
 		const gone = new Set(found.checkpoints.filter((key) => key.threadId === threadId).map(cacheKey));
 		const writes = found.writes.filter((key) => key.threadId === threadId && !gone.has(cacheKey(key)));
 		const survives = (row: ListedCheckpoint) => !gone.has(cacheKey(row));
-		const one = await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause);
-		removed = sum(removed, one);
+		removed = sum(removed, await retain(engine, threadId, (rows) => rows.filter(survives), writes, pause));
 	}
 	return removed;
 }
@@ -111,12 +109,6 @@ async function retain(
 }
 
 function sum(...parts: readonly Partial<Removed>[]): Removed {
-	const total = { checkpoints: 0, writes: 0, blobs: 0, bytes: 0 };
-	for (const { checkpoints = 0, writes = 0, blobs = 0, bytes = 0 } of parts) {
-		total.checkpoints += checkpoints;
-		total.writes += writes;
-		total.blobs += blobs;
-		total.bytes += bytes;
-	}
-	return total;
+	const add = (what: keyof Removed) => parts.reduce((total, part) => total + (part[what] ?? 0), 0);
+	return { checkpoints: add("checkpoints"), writes: add("writes"), blobs: add("blobs"), bytes: add("bytes") };
 }

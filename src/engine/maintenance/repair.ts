@@ -1,6 +1,6 @@
-import { CheckpointError, isCorrupt } from "../../errors.ts";
+import { CheckpointError, quote } from "../../errors.ts";
 import { allThreads } from "../../storage/all-threads.ts";
-import type { RemoveBatch, ThreadRow, WriteKey } from "../../storage/storage.ts";
+import type { CheckpointKey, RemoveBatch } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
@@ -25,96 +25,71 @@ export async function repair(
 	engine.clearCaches();
 	const report: RepairReport = { damage: await engine.storage.check(true), removed: [] };
 	engine.clearCaches();
-	let isReadable = false;
-	const checkReadable = async () => {
-		isReadable ||= await isAnyReadable(engine, pause);
-		if (!isReadable)
-			throw new CheckpointError(
-				"CORRUPT",
-				"No checkpoint can be read, so none was removed: look at the saver's options, restore a backup, or call `clear`.",
-			);
-	};
 	const done = { threads: 0, checkpoints: 0 };
-	for await (const thread of allThreads(engine.storage)) {
-		done.checkpoints += await repairThread(engine, thread, report, pause, checkReadable);
+	for await (const { threadId } of allThreads(engine.storage)) {
+		done.checkpoints += await repairThread(engine, threadId, report, pause);
 		done.threads++;
 		onProgress({ ...done });
 	}
 	return report;
 }
 
-async function isAnyReadable(engine: Engine, pause: Pause): Promise<boolean> {
-	for await (const { threadId } of allThreads(engine.storage))
-		if ((await surveyThread(engine, threadId, pause)).rows.length > 0) return true;
-	return false;
-}
-
-/**
- * Answers how many checkpoints it has afterwards.
- *
- * @param checkReadable throws if nothing can be read, in no thread
- */
-async function repairThread(
-	engine: Engine,
-	{ threadId }: ThreadRow,
-	report: RepairReport,
-	pause: Pause,
-	checkReadable: () => Promise<void>,
-): Promise<number> {
+/** Answers how many checkpoints it has afterwards. */
+async function repairThread(engine: Engine, threadId: string, report: RepairReport, pause: Pause): Promise<number> {
+	const { storage, blobs, links } = engine;
+	const faults = new Map<string, Damage>();
+	// Also those of earlier rounds: without a row that could not be opened, a history that it was part of looks whole.
+	const lost = new Map<string, CheckpointKey>();
 	for (let round = 1; ; round++) {
 		const survey = await surveyThread(engine, threadId, pause);
-		report.damage.push(...survey.faults.filter((one) => !includes(report.damage, one)));
-		if (!survey.isDamaged) return survey.rows.length;
-		const isNothing = survey.broken.size + survey.brokenWrites.size === 0;
-		if (survey.stamp === undefined || isNothing || round > MOST_ROUNDS)
-			throw new CheckpointError("CORRUPT", `Thread ${JSON.stringify(threadId)} can't be repaired: restore a backup.`, {
+		for (const [name, fault] of survey.faults) faults.set(name, fault);
+		for (const [name, key] of survey.lost) lost.set(name, key);
+		const { stamp, rows, isDamaged } = survey;
+		if (!isDamaged && !rows.some((row) => lost.has(cacheKey(row)))) {
+			report.damage.push(...faults.values());
+			return rows.length;
+		}
+		const batch = await plan(engine, survey, lost);
+		const isNothing = batch.checkpoints.length + batch.writes.length === 0;
+		if (stamp === undefined || isNothing || round > MOST_ROUNDS)
+			throw new CheckpointError("CORRUPT", `Thread ${quote(threadId)} can't be repaired: restore a backup.`, {
 				place: { threadId },
 			});
-		if (survey.rows.length === 0) await checkReadable();
-		report.removed.push(...(await removeBroken(engine, threadId, survey, survey.stamp)));
+		if (rows.length === 0) await checkReadable(engine, pause);
+		const newStamp = await blobs.nextId();
+		const removed = await storage.remove({ threadId, stamp, newStamp, orphans: [], ...batch });
+		links.forget(threadId);
+		engine.clearCaches();
+		// Somebody else has deleted something meanwhile.
+		if (removed === undefined) continue;
+		for (const { ns, id } of batch.checkpoints) report.removed.push({ threadId, ns, checkpointId: id });
+		for (const { ns, id, taskId } of batch.writes) report.removed.push({ threadId, ns, checkpointId: id, taskId });
 	}
 }
 
-function includes(known: readonly Damage[], one: Damage): boolean {
-	return known.some(({ problem, threadId }) => problem === one.problem && threadId === one.threadId);
+/** Throws if no checkpoint can be read, in no thread. */
+async function checkReadable(engine: Engine, pause: Pause): Promise<void> {
+	for await (const { threadId } of allThreads(engine.storage))
+		if ((await surveyThread(engine, threadId, pause)).rows.length > 0) return;
+	throw new CheckpointError(
+		"CORRUPT",
+		"No checkpoint can be read, so none was removed: look at the saver's options, restore a backup, or call `clear`.",
+	);
 }
 
-/** Answers what it has removed: nothing if somebody else has deleted something meanwhile, so that it has to look again. */
-async function removeBroken(
-	engine: Engine,
-	threadId: string,
-	survey: Survey,
-	stamp: number,
-): Promise<RepairReport["removed"]> {
-	const { storage, blobs, links } = engine;
-	const newStamp = await blobs.nextId();
-	const writes = [...survey.brokenWrites.values()];
-	const batch = { threadId, stamp, newStamp, writes, orphans: [], ...(await plan(engine, survey, writes)) };
-	const removed = await storage.remove(batch);
-	links.forget(threadId);
-	engine.clearCaches();
-	if (removed === undefined) return [];
-	return [
-		...batch.checkpoints.map(({ ns, id }) => ({ threadId, ns, checkpointId: id })),
-		...writes.map(({ ns, id, taskId }) => ({ threadId, ns, checkpointId: id, taskId })),
-	];
-}
-
-/** What can go now so that the rest reads as before. */
+/** What can't be opened goes first. Then all else that is lost can, in such a way that the rest reads as before. */
 async function plan(
 	engine: Engine,
-	{ rows, written, broken }: Survey,
-	writes: readonly WriteKey[],
-): Promise<Pick<RemoveBatch, "checkpoints" | "relinked" | "deltaBases">> {
-	const kept = rows.filter((row) => !broken.has(cacheKey(row)));
-	const checkpoints = [...broken.values()];
-	try {
-		return { checkpoints, ...(await planRetention(engine, { checkpoints: rows, written }, kept, writes)) };
-	} catch (error) {
-		if (!isCorrupt(error)) throw error;
-		// What could not be read goes first; what others are told by, once it does not disturb any more.
-		const unreadable = checkpoints.filter((one) => !one.isReadable);
-		const isAll = unreadable.length + writes.length === 0;
-		return { checkpoints: isAll ? checkpoints : unreadable, relinked: [], deltaBases: [] };
-	}
+	{ rows, written, ...found }: Survey,
+	lost: ReadonlyMap<string, CheckpointKey>,
+): Promise<Pick<RemoveBatch, "checkpoints" | "writes" | "relinked" | "deltaBases">> {
+	const unopened = [...found.lost.values()].filter(({ loss }) => loss === "row");
+	const writes = [...found.lostWrites.values()];
+	const unopenedWrites = writes.filter(({ loss }) => loss === "row");
+	if (unopened.length + unopenedWrites.length > 0)
+		return { checkpoints: unopened, writes: unopenedWrites, relinked: [], deltaBases: [] };
+	const isLost = (row: CheckpointKey) => lost.has(cacheKey(row));
+	const kept = rows.filter((row) => !isLost(row));
+	const retention = await planRetention(engine, { checkpoints: rows, written }, kept, writes);
+	return { checkpoints: rows.filter(isLost), writes, ...retention };
 }

@@ -16,15 +16,8 @@ import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
 import { cacheKey } from "../rows.ts";
 
-/** What a thread needs so that some of its rows read the same without the others. */
-export interface RetentionPlan {
-	/** Rows that stay, with the parent that they have then. */
-	readonly relinked: CheckpointRow[];
-	readonly deltaBases: DeltaBaseRow[];
-}
-
 /**
- * Plans to keep some of a thread's rows.
+ * What a thread needs so that some of its rows read the same without the others.
  *
  * A kept row whose parent goes is linked to its nearest kept ancestor. And where the history of its delta channels
  * would change, because an ancestor, a sibling or a write that it was told by is going, the history is recorded first.
@@ -39,81 +32,71 @@ export async function planRetention(
 	kept: readonly ListedCheckpoint[],
 	removedWrites: readonly WriteKey[],
 	isPartialCopy = false,
-): Promise<RetentionPlan> {
+): Promise<{ relinked: CheckpointRow[]; deltaBases: DeltaBaseRow[] }> {
 	const relations = new Relations(rows, kept, removedWrites);
 	const channels = new Map<string, Set<string>>();
 	for (const { ns, channel } of written) channels.set(ns, (channels.get(ns) ?? new Set()).add(channel));
-	const plan: RetentionPlan = { relinked: [], deltaBases: [] };
+	const relinked: CheckpointRow[] = [];
+	const deltaBases: DeltaBaseRow[] = [];
 	for await (const page of rowPages(engine.storage, kept))
 		for (const row of page) {
 			const view = viewOf(row);
 			if (!relations.isDisturbed(row, view.head.origin?.copyOf, isPartialCopy)) continue;
-			if (relations.losesParent(row)) plan.relinked.push({ ...row, parentId: relations.nearestKept(row) });
-			plan.deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
+			const parentId = relations.nearestKept(row);
+			if (parentId !== row.parentId) relinked.push({ ...row, parentId });
+			deltaBases.push(...(await recordHistory(engine, row, view, channels.get(row.ns) ?? [])));
 		}
-	return plan;
+	return { relinked, deltaBases };
 }
 
-/** Who comes from whom among the checkpoints of a thread, some of which are going. */
+/** Who comes from whom among the checkpoints of a thread, some of which are going. By their keys. */
 class Relations {
-	/** By namespace and id. */
-	readonly #rows = new Map<string, Map<string, ListedCheckpoint>>();
-	readonly #kept: ReadonlySet<ListedCheckpoint | undefined>;
+	readonly #rows: ReadonlyMap<string, ListedCheckpoint>;
+	readonly #going: ReadonlySet<string>;
+	/** Checkpoints that are going, or lose writes. */
+	readonly #changed: ReadonlySet<string>;
 	/** Checkpoints that lose a child. */
-	readonly #bereft = new Set<ListedCheckpoint | undefined>();
-	/** Keys of checkpoints that lose writes. */
-	readonly #rewritten: ReadonlySet<string>;
+	readonly #bereft: ReadonlySet<string>;
 
 	constructor(
 		rows: readonly ListedCheckpoint[],
 		kept: readonly ListedCheckpoint[],
 		removedWrites: readonly WriteKey[],
 	) {
-		for (const row of rows) {
-			const namespace = this.#rows.get(row.ns) ?? new Map<string, ListedCheckpoint>();
-			this.#rows.set(row.ns, namespace.set(row.id, row));
-		}
-		this.#kept = new Set(kept.map(({ ns, id }) => this.#rows.get(ns)?.get(id)));
-		for (const row of rows) if (!this.#kept.has(row)) this.#bereft.add(this.#parentOf(row));
-		this.#rewritten = new Set(removedWrites.map(cacheKey));
+		this.#rows = new Map(rows.map((row) => [cacheKey(row), row]));
+		const stays = new Set(kept.map(cacheKey));
+		const going = rows.filter((row) => !stays.has(cacheKey(row)));
+		this.#going = new Set(going.map(cacheKey));
+		this.#changed = new Set([...going, ...removedWrites].map(cacheKey));
+		this.#bereft = new Set(going.map((row) => keyBeside(row, row.parentId)));
 	}
 
 	/** Whether something that tells a kept row's history is going. */
 	isDisturbed(row: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
-		if (this.#isChanged(row, copyOf)) return true;
-		const parent = this.#parentOf(row);
+		if (this.#changed.has(keyBeside(row, copyOf))) return true;
+		const key = keyBeside(row, row.parentId);
+		const parent = this.#rows.get(key);
 		if (parent === undefined) return isPartialCopy;
 		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-		return this.#isChanged(row, parent.id) || this.#isChanged(row, parent.parentId) || this.#bereft.has(parent);
-	}
-
-	losesParent(row: ListedCheckpoint): boolean {
-		const parent = this.#parentOf(row);
-		return parent !== undefined && !this.#kept.has(parent);
+		return this.#changed.has(key) || this.#changed.has(keyBeside(row, parent.parentId)) || this.#bereft.has(key);
 	}
 
 	/** The id of the nearest ancestor that does not go. */
 	nearestKept(row: ListedCheckpoint): string | undefined {
-		const seen = new Set<ListedCheckpoint>();
-		for (let at = row; !seen.has(at); ) {
-			const parent = this.#parentOf(at);
-			if (parent === undefined || this.#kept.has(parent)) return at.parentId;
-			seen.add(at);
-			at = parent;
+		const seen = new Set<string>();
+		let { parentId } = row;
+		for (let key = keyBeside(row, parentId); this.#going.has(key); key = keyBeside(row, parentId)) {
+			if (seen.has(key)) return undefined;
+			seen.add(key);
+			parentId = this.#rows.get(key)?.parentId;
 		}
-		return undefined;
+		return parentId;
 	}
+}
 
-	/** Whether a checkpoint in the namespace of a row is going, or loses writes. */
-	#isChanged({ threadId, ns }: CheckpointKey, id: string | undefined): boolean {
-		if (id === undefined) return false;
-		const row = this.#rows.get(ns)?.get(id);
-		return (row !== undefined && !this.#kept.has(row)) || this.#rewritten.has(cacheKey({ threadId, ns, id }));
-	}
-
-	#parentOf({ ns, parentId }: ListedCheckpoint): ListedCheckpoint | undefined {
-		return parentId === undefined ? undefined : this.#rows.get(ns)?.get(parentId);
-	}
+/** The key of another checkpoint in the namespace of a row; that of no checkpoint if it has no id. */
+function keyBeside({ threadId, ns }: CheckpointKey, id: string | undefined): string {
+	return id === undefined ? "" : cacheKey({ threadId, ns, id });
 }
 
 async function recordHistory(

@@ -1,5 +1,5 @@
-import { CheckpointError, isCorrupt, type Place } from "../../errors.ts";
-import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey, WriteRow } from "../../storage/storage.ts";
+import { isCorrupt, type Place } from "../../errors.ts";
+import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
@@ -9,15 +9,14 @@ import { cacheKey, unpackRow, writeCell } from "../rows.ts";
 import { cellsOf } from "./collect.ts";
 import type { Damage } from "./types.ts";
 
-const ROWS_AT_ONCE = 256;
 /** Reading so many takes some milliseconds. */
 const CHECKPOINTS_IN_A_TURN = 16;
 
-/** A checkpoint of which something can't be read. */
-interface BrokenCheckpoint extends CheckpointKey {
-	/** It lacks just a value, so that what came after it can still be told. */
-	readonly isReadable: boolean;
-}
+/**
+ * What a fault takes away: a row, which can't be opened; a value, without which the row can still tell what came after it;
+ * or nothing. Then the bytes are sound, but the serializer does not understand them: it may be another than they are by.
+ */
+type Loss = "row" | "value" | "nothing";
 
 /**
  * Reads everything of a thread, and goes on where something can't be read. What others remove meanwhile is no fault: what
@@ -27,7 +26,7 @@ export async function surveyThread(engine: Engine, threadId: string, pause: Paus
 	for (let attempt = 1, sure = 0; ; attempt++) {
 		const survey = new Survey(engine, threadId);
 		await survey.run(pause);
-		if (survey.faults.length === 0 || attempt === MOST_ATTEMPTS) return survey;
+		if (survey.faults.size === 0 || attempt === MOST_ATTEMPTS) return survey;
 		const thread = await engine.storage.getThread(threadId).catch(() => undefined);
 		sure = thread?.stamp === survey.stamp ? sure + 1 : 0;
 		if (sure === 2) return survey;
@@ -42,17 +41,17 @@ export class Survey {
 	/** Of the thread, before anything was read. */
 	stamp: number | undefined;
 	written: ThreadOutline["written"] = [];
-	/** Rows that can be read, whatever else can't. */
+	/** Rows that can be opened, whatever else can't. */
 	readonly rows: FoundCheckpoint[] = [];
-	readonly broken = new Map<string, BrokenCheckpoint>();
-	/** Writes that can't be read themselves. */
-	readonly brokenWrites = new Map<string, WriteKey>();
 	/** How many there are. */
 	writes = 0;
-	/** What can't be read. */
-	readonly faults: Damage[] = [];
-	/** If not, the bytes are sound, but the serializer does not understand some: it may be another than they are by. */
+	/** What can't be read, each once, on however many ways it was met. */
+	readonly faults = new Map<string, Damage>();
+	/** Whether anything is lost. */
 	isDamaged = false;
+	/** Of which checkpoints and writes, by their keys. */
+	readonly lost = new Map<string, CheckpointKey & { readonly loss: Loss }>();
+	readonly lostWrites = new Map<string, WriteKey & { readonly loss: Loss }>();
 
 	constructor(engine: Engine, threadId: string) {
 		this.#engine = engine;
@@ -61,130 +60,96 @@ export class Survey {
 
 	async run(pause: Pause): Promise<void> {
 		const { storage } = this.#engine;
-		const threadId = this.#threadId;
-		await this.#attempt({ threadId }, async () => {
-			this.stamp = (await storage.getThread(threadId))?.stamp;
-			const { checkpoints, written } = await storage.readOutline(threadId);
+		await this.#attempt(async () => {
+			this.stamp = (await storage.getThread(this.#threadId))?.stamp;
+			const { checkpoints, written } = await storage.readOutline(this.#threadId);
 			this.written = written;
-			for (let i = 0; i < checkpoints.length; i += ROWS_AT_ONCE)
-				this.rows.push(...(await this.#readRows(checkpoints.slice(i, i + ROWS_AT_ONCE))));
-		});
-		for (const [n, row] of this.rows.entries()) {
-			if (n % CHECKPOINTS_IN_A_TURN === 0) await pause();
-			await this.#readCheckpoint(row);
-		}
-		await this.#attempt({ threadId }, async () => {
-			const { writes } = await storage.readThread(threadId);
-			this.writes = writes.length;
-			const known = new Set(this.rows.map(cacheKey));
-			// Those of checkpoints were read with them.
-			for (const write of writes) if (!known.has(cacheKey(write))) await this.#readWrite(write);
-		});
-	}
-
-	/** If they can't be read together, they are read one by one. */
-	async #readRows(keys: readonly CheckpointKey[]): Promise<readonly FoundCheckpoint[]> {
-		const { storage } = this.#engine;
-		try {
-			return (await storage.read(keys, "rows")).checkpoints;
-		} catch {
-			const rows: FoundCheckpoint[] = [];
-			for (const key of keys) {
-				const found = await this.#attempt(placeOf(key), () => storage.read([key], "rows"));
-				if (found === undefined) this.#break(key, false);
-				else rows.push(...found.checkpoints);
+			for (const [n, key] of checkpoints.entries()) {
+				if (n % CHECKPOINTS_IN_A_TURN === 0) await pause();
+				await this.#readCheckpoint(key);
 			}
-			return rows;
-		}
-	}
-
-	async #readCheckpoint(row: FoundCheckpoint): Promise<void> {
-		const place = placeOf(row);
-		const hasSoundValues = await this.#attempt(place, () => this.#readValues(row));
-		const hasSoundBases = await this.#readWritesAndBases(row).catch((error: unknown) => {
-			this.#note(error, place);
-			// A write that can't be opened does not harm its checkpoint, nor does another checkpoint that was read along.
-			const { checkpointId, taskId } = (error as CheckpointError).place ?? {};
-			return checkpointId !== row.id || taskId !== undefined;
+			const { writes } = await storage.readThread(this.#threadId);
+			this.writes = writes.length;
+			const known = new Set(checkpoints.map(cacheKey));
+			// Those of checkpoints were read with them.
+			const others = writes.filter((write) => !known.has(cacheKey(write)));
+			for (const write of others) await this.#readCells(write, write.channel, [writeCell(write)]);
 		});
-		if (!hasSoundValues || !hasSoundBases) this.#break(row, hasSoundValues !== undefined);
 	}
 
-	#break(key: CheckpointKey, isReadable: boolean): void {
-		const { threadId, ns, id } = key;
-		this.broken.set(cacheKey(key), { threadId, ns, id, isReadable });
+	async #readCheckpoint(key: CheckpointKey): Promise<void> {
+		const { storage } = this.#engine;
+		// May fail for the sake of a write or of another row: the error says which.
+		const reading = await this.#attempt(() => storage.readPath(key, 1));
+		const alone = reading ? undefined : await this.#attempt(() => storage.read([key], "rows"), key);
+		const [row] = reading?.path ?? alone?.checkpoints ?? [];
+		if (row === undefined) return;
+		this.rows.push(row);
+		await this.#attempt(() => this.#readValues(row), row);
+		for (const base of reading?.deltaBases ?? [])
+			await this.#attempt(() => this.#readCells(row, base.channel, cellsOf(base)), row);
+		for (const write of reading?.writes ?? []) await this.#readCells(write, write.channel, [writeCell(write)]);
 	}
 
-	/** Answers whether the values are sound; throws if what they are can't be told. */
-	async #readValues(row: FoundCheckpoint): Promise<boolean> {
+	async #readValues(row: FoundCheckpoint): Promise<void> {
 		const { versions, metadata, manifest, origin } = unpackRow(row);
-		const isSound = await this.#readCells(row, [["metadata", metadata], ...manifest]);
+		await this.#readCells(row, "metadata", [metadata]);
+		for (const [channel, cell] of manifest) await this.#readCells(row, channel, [cell]);
 		const deltas = Object.keys(versions).filter((name) => !manifest.has(name) && !isInternal(name));
-		if (origin !== undefined && deltas.length > 0) await walk(this.#engine, row, deltas);
-		return isSound;
+		if (origin === undefined || deltas.length === 0) return;
+		const histories = await this.#attempt(() => walk(this.#engine, row, deltas));
+		if (histories === undefined) this.#lose(row, "value");
 	}
 
-	/** Answers whether the delta bases are sound. */
-	async #readWritesAndBases(row: FoundCheckpoint): Promise<boolean> {
-		const { writes, deltaBases } = await this.#engine.storage.readPath(row, 1);
-		const based = deltaBases.flatMap((base) => cellsOf(base).map((cell) => [base.channel, cell] as const));
-		const isSound = await this.#readCells(row, based);
-		for (const write of writes) await this.#readWrite(write);
-		return isSound;
-	}
-
-	async #readWrite(write: WriteRow): Promise<void> {
-		await this.#readCells(write, [[write.channel, writeCell(write)]], write);
-	}
-
-	/** Answers whether the bytes are sound. */
-	async #readCells(
-		key: CheckpointKey,
-		cells: readonly (readonly [channel: string, cell: Cell])[],
-		write?: WriteKey,
-	): Promise<boolean> {
-		let isSound = true;
-		const { taskId, idx, generation } = write ?? {};
-		for (const [channel, cell] of cells) {
-			const place = { ...placeOf(key), channel, taskId, idx, generation };
-			const blobs = await this.#attempt(place, async () => {
-				const found = await this.#engine.blobs.load(typeof cell === "number" ? [cell] : []);
-				if (typeof cell === "number" && !found.has(cell))
-					throw new CheckpointError("CORRUPT", `Blob ${cell} is missing.`, { place });
-				return found;
-			});
-			isSound &&= blobs !== undefined;
-			if (blobs) await this.#attempt(place, () => this.#engine.decodeAll(key, [[channel, cell]], blobs), true);
+	async #readCells(key: CheckpointKey & Partial<WriteKey>, channel: string, cells: readonly Cell[]): Promise<void> {
+		const { blobs } = this.#engine;
+		for (const cell of cells) {
+			const ids = typeof cell === "number" ? [cell] : [];
+			const found = await this.#attempt(() => blobs.load(ids), { ...key, channel }, "value");
+			const loss = found?.size === ids.length ? "nothing" : "value";
+			if (found)
+				await this.#attempt(() => this.#engine.decodeAll(key, [[channel, cell]], found), { ...key, channel }, loss);
 		}
-		return isSound;
 	}
 
-	/** Answers nothing if it fails, and takes down why. */
-	async #attempt<T>(place: Place, read: () => T | Promise<T>, isUndecodable = false): Promise<T | undefined> {
+	/**
+	 * Answers nothing if it fails, and takes down why.
+	 *
+	 * @param of what is read, unless the error says it
+	 */
+	async #attempt<T>(
+		read: () => T | Promise<T>,
+		of: Partial<WriteKey> & { channel?: string } = {},
+		loss: Loss = "row",
+	): Promise<T | undefined> {
 		try {
 			return await read();
 		} catch (error) {
-			this.#note(error, place, isUndecodable);
+			// Without the key nothing can be said of a row.
+			if (!isCorrupt(error)) throw error;
+			this.#note(error.message, { ...of, checkpointId: of.id, ...error.place }, loss);
 			return undefined;
 		}
 	}
 
-	#note(error: unknown, place: Place, isUndecodable = false): void {
-		// Without the key nothing can be said of a row.
-		if (!isCorrupt(error)) throw error;
-		const { threadId, ns, checkpointId, channel, taskId, idx, generation } = { ...place, ...error.place };
-		this.isDamaged ||= !isUndecodable;
-		const isOfWrite = ns !== undefined && checkpointId !== undefined && taskId !== undefined;
-		if (!isUndecodable && isOfWrite && idx !== undefined && generation !== undefined) {
-			const key = { threadId: this.#threadId, ns, id: checkpointId, taskId, idx, generation };
-			this.brokenWrites.set(JSON.stringify(key), key);
-		}
-		// A row may be met on several ways.
-		if (this.faults.some(({ problem }) => problem === error.message)) return;
-		this.faults.push({ threadId, ns, checkpointId, channel, taskId, problem: error.message });
+	#note(problem: string, { ns, checkpointId, channel, taskId, idx, generation }: Place, loss: Loss): void {
+		const threadId = this.#threadId;
+		const fault = { threadId, ns, checkpointId, channel, taskId, problem };
+		this.faults.set(JSON.stringify(fault), fault);
+		if (loss === "nothing") return;
+		this.isDamaged = true;
+		if (ns === undefined || checkpointId === undefined) return;
+		const key = { threadId, ns, id: checkpointId, taskId, idx, generation };
+		if (isWriteKey(key)) this.lostWrites.set(JSON.stringify(key), { ...key, loss });
+		else this.#lose(key, loss);
+	}
+
+	#lose({ threadId, ns, id }: CheckpointKey, loss: Loss): void {
+		const key = cacheKey({ threadId, ns, id });
+		if (this.lost.get(key)?.loss !== "row") this.lost.set(key, { threadId, ns, id, loss });
 	}
 }
 
-function placeOf({ threadId, ns, id }: CheckpointKey): Place {
-	return { threadId, ns, checkpointId: id };
+function isWriteKey(key: CheckpointKey & Partial<WriteKey>): key is WriteKey {
+	return key.taskId !== undefined && key.idx !== undefined && key.generation !== undefined;
 }

@@ -32,10 +32,7 @@ export interface Removed {
 }
 
 /** What {@link DeltaSaver.copyThread} copied. */
-export interface Copied {
-	checkpoints: number;
-	writes: number;
-}
+export type Copied = Pick<Removed, "checkpoints" | "writes">;
 
 /** Which page {@link DeltaSaver.listThreads} answers. */
 export interface ListThreadsOptions {

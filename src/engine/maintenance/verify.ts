@@ -1,17 +1,13 @@
 import { isCorrupt } from "../../errors.ts";
-import { allThreads } from "../../storage/all-threads.ts";
+import { allFamilies, allThreads } from "../../storage/all-threads.ts";
 import type { Engine } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { unreachedBlobs } from "./collect.ts";
-import { allFamilies } from "./compact.ts";
 import { surveyThread } from "./survey.ts";
 import type { Damage, VerifyReport } from "./types.ts";
 
 /** How far a verification or a repair is. */
-export interface Progress {
-	threads: number;
-	checkpoints: number;
-}
+export type Progress = Pick<VerifyReport, "threads" | "checkpoints">;
 
 /**
  * Reads everything that is stored, as it is stored: nothing that is remembered counts.
@@ -22,18 +18,15 @@ export async function verify(
 	pause: Pause,
 ): Promise<VerifyReport> {
 	engine.clearCaches();
-	const damage: Damage[] = await engine.storage.check().then(
-		(found) => [...found],
-		(error: unknown) => {
-			if (isCorrupt(error)) return [{ problem: error.message }];
-			throw error;
-		},
-	);
+	const damage: Damage[] = await engine.storage.check().catch((error: unknown) => {
+		if (isCorrupt(error)) return [{ problem: error.message }];
+		throw error;
+	});
 	const done = { threads: 0, checkpoints: 0, writes: 0 };
 	try {
 		for await (const { threadId } of allThreads(engine.storage)) {
 			const { rows, faults, writes } = await surveyThread(engine, threadId, pause);
-			damage.push(...faults);
+			damage.push(...faults.values());
 			done.threads++;
 			done.checkpoints += rows.length;
 			done.writes += writes;
@@ -43,12 +36,8 @@ export async function verify(
 		// That there are threads which can't be listed was found by the storage itself.
 		if (damage.length === 0 || !isCorrupt(error)) throw error;
 	}
-	const unreachable = damage.length > 0 ? undefined : await countUnreachable(engine);
-	return { ...done, unreachable, damage };
-}
-
-async function countUnreachable(engine: Engine): Promise<number> {
+	if (damage.length > 0) return { ...done, unreachable: undefined, damage };
 	let unreachable = 0;
-	for await (const family of allFamilies(engine)) unreachable += (await unreachedBlobs(engine, family)).length;
-	return unreachable;
+	for await (const family of allFamilies(engine.storage)) unreachable += (await unreachedBlobs(engine, family)).length;
+	return { ...done, unreachable, damage };
 }

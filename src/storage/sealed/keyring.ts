@@ -28,61 +28,17 @@ export const FINGERPRINT_BYTES = 4;
 /** The name takes one byte of length in the envelope. */
 const LONGEST_NAME = 255;
 
-/** The keys that rows may be encrypted with. */
-export class Keyring {
-	readonly current: NamedKey;
-	readonly #byName = new Map<string, NamedKey>();
-
-	constructor(options: EncryptionOptions) {
-		checkForm(options);
-		const keys = "key" in options ? { "": options.key } : options.keys;
-		for (const [name, key] of Object.entries(keys ?? {})) this.#byName.set(name, toNamedKey(name, key));
-		const current = "key" in options ? "" : options.current;
-		const found = this.#byName.get(current);
-		if (found === undefined)
-			throw new CheckpointError(
-				"INVALID_OPTION",
-				`\`encryption\` needs { key } or { keys, current }, with \`current\` one of ${[...this.#byName.keys()].map(quote).join(", ") || "the keys"}.`,
-			);
-		this.current = found;
-	}
-
-	get all(): NamedKey[] {
-		return [...this.#byName.values()];
-	}
-
-	/** The key with that fingerprint, whatever its name is now: a key that had no name gets one when a second is added. */
-	get(name: string, fingerprint: Uint8Array): NamedKey | undefined {
-		const named = this.#byName.get(name);
-		const keys = named === undefined ? this.all : [named, ...this.all];
-		return keys.find((key) => Buffer.compare(key.fingerprint, fingerprint) === 0);
-	}
-
-	/** The error for a row whose key is not there. */
-	refuse(name: string, row: string): CheckpointError {
-		const advice = this.#byName.has(name)
-			? `with another key than the one given as ${quote(name)}: give the right one`
-			: `with key ${quote(name)}, which was not given: add it to \`encryption.keys\``;
-		return new CheckpointError("WRONG_KEY", `Row ${row} is encrypted ${advice}.`);
-	}
-}
-
-/** A misspelt or superfluous option would otherwise be ignored in silence. */
-function checkForm(options: EncryptionOptions): void {
-	if (typeof options !== "object" || options === null)
-		throw new CheckpointError("INVALID_OPTION", `\`encryption\` must be an object, got ${quote(options)}.`);
-	const known = "key" in options ? ["key", "migrate"] : ["keys", "current", "migrate"];
-	for (const name of Object.keys(options))
-		if (!known.includes(name))
-			throw new CheckpointError(
-				"INVALID_OPTION",
-				`\`encryption\` has no option ${quote(name)} beside ${known.join(", ")}.`,
-			);
-	if (options.migrate !== undefined && typeof options.migrate !== "boolean")
-		throw new CheckpointError(
-			"INVALID_OPTION",
-			`\`encryption.migrate\` must be true or false, got ${quote(options.migrate)}.`,
-		);
+/** The keys that rows may be encrypted with, the current one first. */
+export function readKeys(options: EncryptionOptions): NamedKey[] {
+	const { keys, current } = "key" in options ? { keys: { "": options.key }, current: "" } : options;
+	const all = Object.entries(keys ?? {}).map(([name, key]) => toNamedKey(name, key));
+	const first = all.find(({ name }) => name === current);
+	if (first !== undefined) return [first, ...all.filter((key) => key !== first)];
+	const names = all.map(({ name }) => quote(name)).join(", ") || "the keys";
+	throw new CheckpointError(
+		"INVALID_OPTION",
+		`\`encryption\` needs { key } or { keys, current }, with \`current\` one of ${names}.`,
+	);
 }
 
 function toNamedKey(name: string, key: EncryptionKey): NamedKey {

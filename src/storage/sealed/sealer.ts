@@ -1,14 +1,15 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
-import { CheckpointError, quote } from "../../errors.ts";
-import { type EncryptionOptions, FINGERPRINT_BYTES, Keyring, type NamedKey } from "./keyring.ts";
+import { CheckpointError, isCorrupt, quote } from "../../errors.ts";
+import { type EncryptionOptions, FINGERPRINT_BYTES, type NamedKey, readKeys } from "./keyring.ts";
 
 /** Bits of the first byte of an envelope. */
 const DEFLATED = 1;
 const ENCRYPTED = 2;
 const KNOWN_FLAGS = DEFLATED | ENCRYPTED;
 
-const CHECKSUM_BYTES = 4;
+/** Flags and checksum. */
+const PLAIN_HEADER_BYTES = 5;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
@@ -54,26 +55,28 @@ export interface SealOptions {
  * of what is checked, so that an envelope opens only in the row that it was made for.
  */
 export class Sealer {
-	readonly #keys: Keyring | undefined;
+	/** The current one first; none if rows are not encrypted. */
+	readonly #keys: readonly NamedKey[];
 	readonly #acceptsPlain: boolean;
 	readonly #compresses: boolean;
 
 	constructor({ encryption, compression }: SealOptions) {
-		if (typeof compression !== "boolean")
-			throw new CheckpointError("INVALID_OPTION", `\`compression\` must be true or false, got ${quote(compression)}.`);
-		this.#keys = encryption === undefined ? undefined : new Keyring(encryption);
+		this.#keys = encryption === undefined ? [] : readKeys(encryption);
 		this.#acceptsPlain = encryption === undefined || encryption.migrate === true;
 		this.#compresses = compression;
 	}
 
 	get encrypts(): boolean {
-		return this.#keys !== undefined;
+		return this.#keys.length > 0;
 	}
 
 	/** @param compressFrom size from which it is worth while to compress this kind of row */
 	seal(bytes: Uint8Array, identity: Identity, compressFrom = COMPRESS_FROM): Uint8Array {
 		const deflated = this.#compresses && bytes.length >= compressFrom ? deflate(bytes) : undefined;
-		return deflated ? this.#wrap(DEFLATED, deflated, identity) : this.#wrap(0, bytes, identity);
+		const flags = deflated === undefined ? 0 : DEFLATED;
+		const content = deflated ?? bytes;
+		const key = this.#keys[0];
+		return key ? encrypt(key, flags, content, identity(true)) : addChecksum(flags, content, identity(false));
 	}
 
 	/** Throws a CheckpointError with code CORRUPT or WRONG_KEY if the envelope is not whole and in its place. */
@@ -91,106 +94,114 @@ export class Sealer {
 
 	/** Throws a CheckpointError with code WRONG_KEY if the envelope is not sealed for the keys of this. Damage is let pass. */
 	checkKey(envelope: Uint8Array, identity: Identity): void {
-		if (!this.#acceptsPlain && ((envelope[0] ?? 0) & ENCRYPTED) === 0 && isPlain(envelope, identity))
+		if (!this.#acceptsPlain && isPlain(envelope, identity))
 			throw new CheckpointError("WRONG_KEY", unencrypted(identity));
 		try {
 			this.open(envelope, identity);
 		} catch (error) {
-			if (error instanceof CheckpointError && error.code === "WRONG_KEY") throw error;
+			if (!isCorrupt(error)) throw error;
 		}
 	}
 
-	/** Whether a row should be sealed again: in clear, or under an older key. */
-	isOutdated(envelope: Uint8Array, identity: Identity): boolean {
-		if (this.#keys === undefined) return false;
-		if (((envelope[0] ?? 0) & ENCRYPTED) === 0) return true;
-		const { name, fingerprint } = readKeyId(envelope, identity);
-		const { current } = this.#keys;
-		return name !== current.name || Buffer.compare(fingerprint, current.fingerprint) !== 0;
-	}
-
-	#wrap(flags: number, content: Uint8Array, identity: Identity): Uint8Array {
-		return this.#keys === undefined
-			? check(flags, content, identity(false))
-			: this.#encrypt(this.#keys, flags, content, identity);
+	/** Seals again what is in clear, or under an older key. Answers nothing if it is under the current key. */
+	sealAgain(envelope: Uint8Array, identity: Identity): Uint8Array | undefined {
+		const current = packKeyId(envelope[0] as number, this.#keys[0] as NamedKey);
+		if (Buffer.compare(current, envelope.subarray(0, current.length)) === 0) return undefined;
+		return this.seal(this.open(envelope, identity), identity);
 	}
 
 	#openPlain(envelope: Uint8Array, identity: Identity): Uint8Array {
 		if (!this.#acceptsPlain) throw new CheckpointError("CORRUPT", unencrypted(identity));
-		const content = envelope.subarray(1 + CHECKSUM_BYTES);
-		if (envelope.length < 1 + CHECKSUM_BYTES) throw damaged(identity);
-		if (checksum(envelope[0] as number, content, identity(false)) !== readUint32(envelope, 1)) throw damaged(identity);
-		return content;
-	}
-
-	#encrypt({ current }: Keyring, flags: number, content: Uint8Array, identity: Identity): Uint8Array {
-		const nonce = randomBytes(NONCE_BYTES);
-		const header = Buffer.concat([packKeyId(flags | ENCRYPTED, current), nonce]);
-		const cipher = createCipheriv(CIPHER, current.bytes, nonce);
-		cipher.setAAD(Buffer.concat([header, Buffer.from(identity(true))]));
-		return Buffer.concat([header, cipher.update(content), cipher.final(), cipher.getAuthTag()]);
+		if (!isPlain(envelope, identity)) throw damaged(identity);
+		return envelope.subarray(PLAIN_HEADER_BYTES);
 	}
 
 	#decrypt(envelope: Uint8Array, identity: Identity): Uint8Array {
-		if (this.#keys === undefined) {
-			if (isPlain(envelope, identity)) throw damaged(identity);
-			throw missingKey(identity);
-		}
-		const { name, fingerprint, end } = readKeyId(envelope, identity);
-		const key = this.#keys.get(name, fingerprint);
-		// It may be the name of the key that is damaged.
-		if (key === undefined && this.#keys.all.some((key) => isUnder(key, envelope, identity))) throw damaged(identity);
-		if (key === undefined) throw this.#keys.refuse(name, identity(true));
-		try {
-			return decrypt(key, envelope.subarray(0, end), envelope, identity);
-		} catch (cause) {
-			throw damaged(identity, cause);
-		}
+		const nameEnd = 2 + (envelope[1] ?? 0);
+		const name = Buffer.from(envelope.subarray(2, nameEnd)).toString();
+		const keyId = envelope.subarray(0, nameEnd + FINGERPRINT_BYTES);
+		// Whatever its name is now: a key that had no name gets one when a second is added.
+		const key = this.#keys.find(({ fingerprint }) => Buffer.compare(fingerprint, keyId.subarray(nameEnd)) === 0);
+		const content = key && decrypt(key, keyId, envelope, identity);
+		if (content !== undefined) return content;
+		const isCut = keyId.length < nameEnd + FINGERPRINT_BYTES;
+		if (isCut || key !== undefined || isPlain(envelope, identity) || this.#isOurs(name, envelope, identity))
+			throw damaged(identity);
+		const advice = this.#keys.some((key) => key.name === name)
+			? `with another key than the one given as ${quote(name)}: give the right one`
+			: `with ${name === "" ? "a key" : `key ${quote(name)}`}, which was not given: pass it in \`encryption\``;
+		throw new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted ${advice}.`);
+	}
+
+	/** Whether an envelope was made with one of the keys, though one of the two things that it says of its key is wrong. */
+	#isOurs(name: string, envelope: Uint8Array, identity: Identity): boolean {
+		const keyIds = this.#keys.flatMap((key) => [key, { ...key, name }]);
+		return keyIds.some((key) => decrypt(key, packKeyId(envelope[0] as number, key), envelope, identity) !== undefined);
 	}
 }
 
-/** @param keyId what the envelope begins with, up to the nonce */
-function decrypt({ bytes }: NamedKey, keyId: Uint8Array, envelope: Uint8Array, identity: Identity): Uint8Array {
-	const start = keyId.length + NONCE_BYTES;
-	if (envelope.length < start + TAG_BYTES) throw new RangeError("The envelope is too short");
-	const nonce = envelope.subarray(keyId.length, start);
-	const decipher = createDecipheriv(CIPHER, bytes, nonce, { authTagLength: TAG_BYTES });
-	decipher.setAAD(Buffer.concat([keyId, nonce, Buffer.from(identity(true))]));
-	decipher.setAuthTag(envelope.subarray(-TAG_BYTES));
-	return Buffer.concat([decipher.update(envelope.subarray(start, -TAG_BYTES)), decipher.final()]);
+function encrypt(key: NamedKey, flags: number, content: Uint8Array, identity: string): Uint8Array {
+	const nonce = randomBytes(NONCE_BYTES);
+	const header = Buffer.concat([packKeyId(flags, key), nonce]);
+	const cipher = createCipheriv(CIPHER, key.bytes, nonce);
+	cipher.setAAD(Buffer.concat([header, Buffer.from(identity)]));
+	return Buffer.concat([header, cipher.update(content), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Whether an envelope was made with this key, if one of the two things that it says of its key is wrong. */
-function isUnder(key: NamedKey, envelope: Uint8Array, identity: Identity): boolean {
-	const { name } = readKeyId(envelope, identity);
-	return [name, key.name].some((name) => {
-		try {
-			decrypt(key, packKeyId(envelope[0] as number, { ...key, name }), envelope, identity);
-			return true;
-		} catch {
-			return false;
-		}
-	});
+/**
+ * Answers nothing if the envelope is not whole, in its place and under this key.
+ *
+ * @param keyId what the envelope begins with, up to the nonce
+ */
+function decrypt(key: NamedKey, keyId: Uint8Array, envelope: Uint8Array, identity: Identity): Uint8Array | undefined {
+	const start = keyId.length + NONCE_BYTES;
+	if (envelope.length < start + TAG_BYTES) return undefined;
+	const nonce = envelope.subarray(keyId.length, start);
+	const decipher = createDecipheriv(CIPHER, key.bytes, nonce, { authTagLength: TAG_BYTES });
+	decipher.setAAD(Buffer.concat([keyId, nonce, Buffer.from(identity(true))]));
+	decipher.setAuthTag(envelope.subarray(-TAG_BYTES));
+	const content = decipher.update(envelope.subarray(start, -TAG_BYTES));
+	try {
+		return Buffer.concat([content, decipher.final()]);
+	} catch {
+		return undefined;
+	}
+}
+
+/** What an envelope under a key begins with. */
+function packKeyId(flags: number, { name, fingerprint }: NamedKey): Uint8Array {
+	const bytes = Buffer.from(name);
+	return Buffer.concat([Buffer.of(flags | ENCRYPTED, bytes.length), bytes, fingerprint]);
+}
+
+function addChecksum(flags: number, content: Uint8Array, identity: string): Uint8Array {
+	const envelope = Buffer.allocUnsafe(PLAIN_HEADER_BYTES + content.length);
+	envelope[0] = flags;
+	envelope.writeUInt32BE(checksum(flags, content, identity), 1);
+	envelope.set(content, PLAIN_HEADER_BYTES);
+	return envelope;
+}
+
+/** Whether an envelope is whole, in its place and not encrypted, whatever it says itself of that. */
+function isPlain(envelope: Uint8Array, identity: Identity): boolean {
+	if (envelope.length < PLAIN_HEADER_BYTES) return false;
+	const flags = (envelope[0] as number) & ~ENCRYPTED;
+	const expected = new DataView(envelope.buffer, envelope.byteOffset).getUint32(1);
+	return checksum(flags, envelope.subarray(PLAIN_HEADER_BYTES), identity(false)) === expected;
+}
+
+function checksum(flags: number, content: Uint8Array, identity: string): number {
+	const start = crc32(identity, flags);
+	// Given no bytes, the crc32 of Node may forget where it was to start.
+	return content.length === 0 ? start : crc32(content, start);
 }
 
 function unencrypted(identity: Identity): string {
 	return `Row ${identity(true)} is not encrypted, but encryption is on: pass \`migrate: true\` if that is expected.`;
 }
 
-function missingKey(identity: Identity): CheckpointError {
-	return new CheckpointError("WRONG_KEY", `Row ${identity(true)} is encrypted: pass its key in \`encryption\`.`);
-}
-
-/** Whether an envelope was not encrypted, whatever it says itself. */
-function isPlain(envelope: Uint8Array, identity: Identity): boolean {
-	if (envelope.length < 1 + CHECKSUM_BYTES) return false;
-	const flags = (envelope[0] as number) & ~ENCRYPTED;
-	return checksum(flags, envelope.subarray(1 + CHECKSUM_BYTES), identity(false)) === readUint32(envelope, 1);
-}
-
-function packKeyId(flags: number, { name, fingerprint }: NamedKey): Uint8Array {
-	const bytes = Buffer.from(name);
-	return Buffer.concat([Buffer.of(flags, bytes.length), bytes, fingerprint]);
+function damaged(identity: Identity, cause?: unknown): CheckpointError {
+	return new CheckpointError("CORRUPT", `Row ${identity(true)} is damaged, or is not where it was put.`, { cause });
 }
 
 /** Answers nothing if it does not pay. */
@@ -213,35 +224,4 @@ function takePieces(bytes: Uint8Array): Uint8Array {
 
 function mostInflated(deflated: Uint8Array): number {
 	return Math.max(deflated.length * MOST_INFLATION, ALWAYS_INFLATED);
-}
-
-function readKeyId(envelope: Uint8Array, identity: Identity): { name: string; fingerprint: Uint8Array; end: number } {
-	const length = envelope[1] ?? 0;
-	const end = 2 + length + FINGERPRINT_BYTES;
-	if (envelope.length < end) throw damaged(identity);
-	const name = Buffer.from(envelope.subarray(2, 2 + length)).toString();
-	return { name, fingerprint: envelope.subarray(2 + length, end), end };
-}
-
-function check(flags: number, content: Uint8Array, identity: string): Uint8Array {
-	const envelope = Buffer.allocUnsafe(1 + CHECKSUM_BYTES + content.length);
-	envelope[0] = flags;
-	envelope.writeUInt32BE(checksum(flags, content, identity), 1);
-	envelope.set(content, 1 + CHECKSUM_BYTES);
-	return envelope;
-}
-
-function checksum(flags: number, content: Uint8Array, identity: string): number {
-	const start = crc32(identity, flags);
-	// Given no bytes, the crc32 of Node may forget where it was to start.
-	return content.length === 0 ? start : crc32(content, start);
-}
-
-/** Big end first. */
-function readUint32(bytes: Uint8Array, at: number): number {
-	return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at);
-}
-
-function damaged(identity: Identity, cause?: unknown): CheckpointError {
-	return new CheckpointError("CORRUPT", `Row ${identity(true)} is damaged, or is not where it was put.`, { cause });
 }

@@ -1,4 +1,4 @@
-import { CheckpointError, locate, type Place } from "../../errors.ts";
+import { CheckpointError, locate } from "../../errors.ts";
 import { allThreads, rowPages } from "../all-threads.ts";
 import type {
 	BlobRow,
@@ -6,21 +6,11 @@ import type {
 	CheckpointRow,
 	CopyBatch,
 	DeltaBaseRow,
-	Depth,
-	FamilyReading,
 	FoundCheckpoint,
 	ListedBlob,
 	NewWrite,
-	PathReading,
-	PutBatch,
-	PutResult,
-	Reading,
-	RemoveBatch,
 	Replacement,
-	RowCount,
-	Scan,
 	Storage,
-	ThreadReading,
 	ThreadRow,
 	WriteRow,
 } from "../storage.ts";
@@ -32,7 +22,6 @@ const BATCH_ROWS = 200;
 const BATCH_BYTES = 4 * 1024 * 1024;
 /** The rows of checkpoints are smaller than the values of long threads, and there is one for each step. */
 const COMPRESS_HEADS_FROM = 2048;
-
 /** Threads among which the newest checkpoint is looked for. */
 const NEWEST_THREADS = 16;
 
@@ -43,8 +32,8 @@ type StoredRow = [Replacement, Identity];
 export class SealedStorage implements Storage {
 	readonly #inner: Storage;
 	readonly #sealer: Sealer;
-	/** Resolves once it is known that rows may be stored as this storage stores them. */
-	#mayStore: Promise<void> | undefined;
+	/** Whether it is known that rows may be stored as this storage stores them. */
+	#mayStore = false;
 
 	// What has no bytes is passed on.
 	readonly reserveIds: Storage["reserveIds"] = (count) => this.#inner.reserveIds(count);
@@ -67,7 +56,7 @@ export class SealedStorage implements Storage {
 		this.#sealer = sealer;
 	}
 
-	async read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]): Promise<Reading> {
+	readonly read: Storage["read"] = async (which, depth, known) => {
 		// Labels tell what encrypted metadata says, and the rows have none to compare them with.
 		const isTelling = this.#sealer.encrypts && "labels" in which;
 		const asked = isTelling ? { ...which, labels: undefined } : which;
@@ -77,9 +66,9 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#openWrite(row)),
 			blobs: blobs.map((row) => this.#openBlob(row)),
 		};
-	}
+	};
 
-	async readPath(key: CheckpointKey, limit: number): Promise<PathReading> {
+	readonly readPath: Storage["readPath"] = async (key, limit) => {
 		const { path, siblings, writes, deltaBases, orphans, epoch } = await this.#inner.readPath(key, limit);
 		return {
 			path: path.map((row) => this.#openCheckpoint(row)),
@@ -89,31 +78,28 @@ export class SealedStorage implements Storage {
 			orphans: orphans?.map((row) => this.#openWrite(row)),
 			epoch,
 		};
-	}
+	};
 
-	async readThread(threadId: string): Promise<ThreadReading> {
+	readonly readThread: Storage["readThread"] = async (threadId) => {
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
 			writes: writes.map((row) => this.#openWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#openBase(row)),
 		};
-	}
+	};
 
-	async getBlobs(ids: readonly number[]): Promise<BlobRow[]> {
+	readonly getBlobs: Storage["getBlobs"] = async (ids) => {
 		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
-	}
+	};
 
-	async readFamily(family: number): Promise<FamilyReading> {
+	readonly readFamily: Storage["readFamily"] = async (family) => {
 		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
 		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
-	}
+	};
 
-	async put(batch: PutBatch): Promise<PutResult | undefined> {
-		this.#mayStore ??= this.#checkNewest().catch((error) => {
-			this.#mayStore = undefined;
-			throw error;
-		});
-		await this.#mayStore;
+	readonly put: Storage["put"] = async (batch) => {
+		if (!this.#mayStore) await this.#checkNewest();
+		this.#mayStore = true;
 		const { checkpoint, blobs, writes, deltaBases } = batch;
 		return this.#inner.put({
 			...batch,
@@ -124,7 +110,7 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#sealWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/**
 	 * Refuses to store in clear, or under a key of its own, where others encrypt: they could not read such rows. As nobody
@@ -133,23 +119,21 @@ export class SealedStorage implements Storage {
 	async #checkNewest(): Promise<void> {
 		// A thread may have nothing but writes.
 		const threads = await this.#inner.listThreads(NEWEST_THREADS, undefined);
-		const thread = threads.find(({ newest }) => newest !== undefined);
-		if (thread === undefined) return;
-		const key = { threadId: thread.threadId, ns: "", id: thread.newest as string };
-		const [row] = (await this.#inner.read([key], "rows")).checkpoints;
-		if (row !== undefined) this.#sealer.checkKey(row.head, checkpointIdentity(row));
+		const keys = threads.flatMap(({ threadId, newest: id }) => (id === undefined ? [] : [{ threadId, ns: "", id }]));
+		const { checkpoints } = await this.#inner.read(keys.slice(0, 1), "rows");
+		for (const row of checkpoints) this.#sealer.checkKey(row.head, checkpointIdentity(row));
 	}
 
-	async remove(batch: RemoveBatch): Promise<RowCount | undefined> {
+	readonly remove: Storage["remove"] = async (batch) => {
 		return this.#inner.remove({
 			...batch,
 			relinked: batch.relinked.map((row) => this.#sealCheckpoint(row)),
 			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/** An encrypted row opens only in its own thread, so that a copy of it has to be sealed for the other. */
-	async copy(batch: CopyBatch): Promise<RowCount | undefined> {
+	readonly copy: Storage["copy"] = async (batch) => {
 		// Throws if it is encrypted without a key, rather than make a copy that nobody could read.
 		await this.read({ threadId: batch.source, limit: 1 }, "rows");
 		const { checkpoints, writes, deltaBases, ...rest } = this.#sealer.encrypts ? await this.#openCopy(batch) : batch;
@@ -159,20 +143,18 @@ export class SealedStorage implements Storage {
 			writes: writes.map((row) => this.#sealWrite(row)),
 			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
 		});
-	}
+	};
 
 	/** The same copy, of nothing but rows that are given. */
 	async #openCopy(batch: CopyBatch): Promise<CopyBatch> {
 		const { source, target: threadId, keys } = batch;
-		const chosen = keys && new Set(keys.map(placeOf));
-		const isChosen = (key: CheckpointKey) => chosen === undefined || chosen.has(placeOf(key));
+		const chosen = keys && new Set(keys.map(keyOf));
 		const move = <T extends CheckpointKey>(rows: readonly T[]) =>
-			rows.filter(isChosen).map((row) => ({ ...row, threadId }));
+			rows.filter((row) => chosen?.has(keyOf(row)) ?? true).map((row) => ({ ...row, threadId }));
 		const checkpoints = new Map<string, CheckpointRow>();
-		const outline = await this.#inner.readOutline(source);
-		for await (const page of rowPages(this.#inner, outline.checkpoints.filter(isChosen)))
-			for (const row of move(page.map((row) => this.#openCheckpoint(row)))) checkpoints.set(placeOf(row), row);
-		for (const row of batch.checkpoints) checkpoints.set(placeOf(row), row);
+		for await (const page of rowPages(this, keys ?? (await this.readOutline(source)).checkpoints))
+			for (const row of move(page)) checkpoints.set(keyOf(row), row);
+		for (const row of batch.checkpoints) checkpoints.set(keyOf(row), row);
 		const { writes, deltaBases } = await this.readThread(source);
 		return {
 			...batch,
@@ -191,12 +173,12 @@ export class SealedStorage implements Storage {
 	async *rotate(pause: () => Promise<void>): AsyncGenerator<{ threadId: string; rows: number }> {
 		if (!this.#sealer.encrypts)
 			throw new CheckpointError("INVALID_OPTION", "There is no key to encrypt with: pass `encryption`.");
-		const failed: { first?: unknown } = {};
+		const failures: unknown[] = [];
 		const families = new Set<number>();
 		for await (const thread of allThreads(this.#inner)) {
 			let rows = 0;
 			for await (const page of this.#storedPages(thread, !families.has(thread.family))) {
-				const replacements = page.flatMap((row) => this.#sealAgain(row, failed));
+				const replacements = page.flatMap((row) => this.#sealAgain(row, failures));
 				for (let i = 0; i < replacements.length; i += BATCH_ROWS)
 					rows += await this.#inner.replaceBytes(replacements.slice(i, i + BATCH_ROWS));
 				await pause();
@@ -204,62 +186,60 @@ export class SealedStorage implements Storage {
 			families.add(thread.family);
 			yield { threadId: thread.threadId, rows };
 		}
-		if (failed.first !== undefined) throw failed.first;
+		if (failures.length > 0) throw failures[0];
 	}
 
-	#sealAgain([row, identity]: StoredRow, failed: { first?: unknown }): Replacement[] {
+	#sealAgain([row, identity]: StoredRow, failures: unknown[]): Replacement[] {
 		try {
-			if (!this.#sealer.isOutdated(row.from, identity)) return [];
-			return [{ ...row, to: this.#sealer.seal(this.#sealer.open(row.from, identity), identity) }];
+			const to = this.#sealer.sealAgain(row.from, identity);
+			return to === undefined ? [] : [{ ...row, to }];
 		} catch (error) {
-			failed.first ??= error;
+			failures.push(error);
 			return [];
 		}
 	}
 
 	/** All that is stored of a thread, and of its family's blobs. */
 	async *#storedPages({ threadId, family }: ThreadRow, withBlobs: boolean): AsyncGenerator<StoredRow[]> {
-		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints, BATCH_ROWS))
-			yield page.map((row) => [{ kind: "checkpoint", key: row, ...unchanged(row.head) }, checkpointIdentity(row)]);
+		for await (const page of rowPages(this.#inner, (await this.#inner.readOutline(threadId)).checkpoints))
+			yield page.map((key) => [{ kind: "checkpoint", key, from: key.head, to: key.head }, checkpointIdentity(key)]);
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
-		yield writes.map((row) => [{ kind: "write", key: row, ...unchanged(row.value) }, writeIdentity(row)]);
-		yield deltaBases.map((row) => [
-			{ kind: "deltaBase", key: row, channel: row.channel, ...unchanged(row.data) },
-			baseIdentity(row),
+		yield writes.map((key) => [{ kind: "write", key, from: key.value, to: key.value }, writeIdentity(key)]);
+		yield deltaBases.map((key) => [
+			{ kind: "deltaBase", key, channel: key.channel, from: key.data, to: key.data },
+			baseIdentity(key),
 		]);
 		for (const ids of withBlobs ? inBatches((await this.#inner.readFamily(family)).blobs) : []) {
 			const rows = await this.#inner.getBlobs([...ids]);
 			// What they are built on comes along, and has its own turn.
 			const own = rows.filter(({ id }) => ids.has(id));
-			yield own.map((row) => [{ kind: "blob", id: row.id, ...unchanged(row.data) }, blobIdentity(row)]);
+			yield own.map((row) => [{ kind: "blob", id: row.id, from: row.data, to: row.data }, blobIdentity(row)]);
 		}
 	}
 
 	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
-		const { threadId, ns, id: checkpointId } = row;
-		return { ...row, head: this.#open(row.head, checkpointIdentity(row), { threadId, ns, checkpointId }) };
+		return { ...row, head: this.#open(row.head, checkpointIdentity(row), row) };
 	}
 
 	#openBlob(row: BlobRow): BlobRow {
-		return { ...row, data: this.#open(row.data, blobIdentity(row), { blobId: row.id }) };
+		return { ...row, data: this.#open(row.data, blobIdentity(row), row) };
 	}
 
 	#openWrite(row: WriteRow): WriteRow {
-		const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
-		const place = { threadId, ns, checkpointId, channel, taskId, idx, generation };
-		return { ...row, value: this.#open(row.value, writeIdentity(row), place) };
+		return { ...row, value: this.#open(row.value, writeIdentity(row), row) };
 	}
 
 	#openBase(row: DeltaBaseRow): DeltaBaseRow {
-		const { threadId, ns, id: checkpointId, channel } = row;
-		return { ...row, data: this.#open(row.data, baseIdentity(row), { threadId, ns, checkpointId, channel }) };
+		return { ...row, data: this.#open(row.data, baseIdentity(row), row) };
 	}
 
-	#open(envelope: Uint8Array, identity: Identity, place: Place): Uint8Array {
+	#open(envelope: Uint8Array, identity: Identity, row: BlobRow | (CheckpointKey & Partial<WriteRow>)): Uint8Array {
 		try {
 			return this.#sealer.open(envelope, identity);
 		} catch (error) {
-			throw locate(error, place);
+			if (!("ns" in row)) throw locate(error, { blobId: row.id });
+			const { threadId, ns, id: checkpointId, channel, taskId, idx, generation } = row;
+			throw locate(error, { threadId, ns, checkpointId, channel, taskId, idx, generation });
 		}
 	}
 
@@ -276,29 +256,23 @@ export class SealedStorage implements Storage {
 	}
 }
 
-function unchanged(bytes: Uint8Array): { from: Uint8Array; to: Uint8Array } {
-	return { from: bytes, to: bytes };
-}
-
 /** Unique for a checkpoint of one thread. */
-function placeOf({ ns, id }: CheckpointKey): string {
+function keyOf({ ns, id }: CheckpointKey): string {
 	return JSON.stringify([ns, id]);
 }
 
 function* inBatches(blobs: readonly ListedBlob[]): Generator<Set<number>> {
-	let batch = new Set<number>();
-	let size = 0;
-	for (const { id, bytes } of blobs) {
-		if (batch.size === BATCH_ROWS || (batch.size > 0 && size + bytes > BATCH_BYTES)) {
-			yield batch;
-			batch = new Set();
-			size = 0;
+	for (let start = 0, end = 0; start < blobs.length; start = end) {
+		for (let size = 0; end < blobs.length && end < start + BATCH_ROWS; end++) {
+			size += blobs[end]?.bytes ?? 0;
+			if (end > start && size > BATCH_BYTES) break;
 		}
-		batch.add(id);
-		size += bytes;
+		yield new Set(blobs.slice(start, end).map(({ id }) => id));
 	}
-	if (batch.size > 0) yield batch;
 }
+
+/** In JSON: half of a surrogate pair, or what a database makes of it. */
+const MAY_BE_ILL_FORMED = /\\ud|\ufffd/;
 
 // Everything that a row says besides its bytes is part of its identity, so that a change of it is damage too. Not the
 // generation of a write, which is not known when it is sealed.
@@ -323,22 +297,10 @@ function blobIdentity({ id, base, source, type }: Omit<BlobRow, "data">): Identi
 	return () => identify("blob", id, base, source, type);
 }
 
-/** Most names and ids are of such characters. */
-const NEEDS_NO_ESCAPE = /^[\w:-]*$/;
-
-/** What kind of row it is and its parts, as a JSON array. */
-function identify(kind: string, ...parts: (string | number | readonly number[] | null | undefined)[]): string {
-	let text = `["${kind}"`;
-	for (const part of parts) {
-		if (typeof part === "string") text += `,${quoteText(part)}`;
-		else text += typeof part === "object" ? `,${JSON.stringify(part)}` : `,${part ?? null}`;
-	}
-	return `${text}]`;
-}
-
-/** A database may have made one or several U+FFFD of a half surrogate pair. */
-function quoteText(text: string): string {
-	if (NEEDS_NO_ESCAPE.test(text)) return `"${text}"`;
-	const isPlain = text.isWellFormed() && !text.includes("\ufffd");
-	return JSON.stringify(isPlain ? text : text.toWellFormed().replace(/\ufffd+/g, "\ufffd"));
+/** What kind of row it is and its parts, as a JSON array. A database may have made one or several U+FFFD of a half surrogate pair. */
+function identify(...parts: (string | number | readonly number[] | null | undefined)[]): string {
+	const text = JSON.stringify(parts);
+	if (!MAY_BE_ILL_FORMED.test(text)) return text;
+	const clean = (part: string) => part.toWellFormed().replace(/\ufffd+/g, "\ufffd");
+	return JSON.stringify(parts.map((part) => (typeof part === "string" ? clean(part) : part)));
 }
