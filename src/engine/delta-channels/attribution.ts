@@ -109,7 +109,7 @@ export function attributeOwnWrites<W extends StoredWrite>(input: {
  * The writes that made the value of a checkpoint without a parent: the first input of a thread is stored under the id of
  * an empty checkpoint that is never put.
  */
-export function attributeOrphans<W extends StoredWrite & { readonly checkpointId: string }>(input: {
+export function attributeOrphans<W extends StoredWrite & { readonly id: string }>(input: {
 	readonly root: PathCheckpoint;
 	readonly channel: string;
 	/** Writes of the namespace whose checkpoint has no row, in any order. */
@@ -117,13 +117,13 @@ export function attributeOrphans<W extends StoredWrite & { readonly checkpointId
 }): W[] {
 	const { root, channel } = input;
 	const mine = input.writes.filter(
-		(write) => write.checkpointId < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
+		(write) => write.id < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
 	);
 	const nearest = mine
-		.map((write) => write.checkpointId)
+		.map((write) => write.id)
 		.sort()
 		.at(-1);
-	return inOrder(mine.filter((write) => write.checkpointId === nearest && write.channel === channel));
+	return inOrder(mine.filter((write) => write.id === nearest && write.channel === channel));
 }
 
 /** What {@link absorbedTasks} must know of a checkpoint. */

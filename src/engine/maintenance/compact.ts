@@ -68,7 +68,7 @@ export async function* allFamilies({ storage }: Engine): AsyncGenerator<number> 
 }
 
 async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: ThreadRow) {
-	const { storage, blobs, links } = engine;
+	const { storage, blobs } = engine;
 	// A checkpoint that comes in between keeps its writes.
 	const { checkpoints } = await storage.readOutline(threadId);
 	const orphans = findOrphans(checkpoints, (await storage.readThread(threadId)).writes, updatedAt);
@@ -76,9 +76,7 @@ async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: Thr
 	const nothing = { checkpoints: [], writes: [], relinked: [], deltaBases: [] };
 	const newStamp = await blobs.nextId();
 	// Refused if something was deleted meanwhile: the next compaction will come.
-	const removed = await storage.remove({ threadId, stamp, newStamp, ...nothing, orphans });
-	links.forget(threadId);
-	return removed;
+	return storage.remove({ threadId, stamp, newStamp, ...nothing, orphans });
 }
 
 /** Old writes whose checkpoint has no row, and that are not the first input of a history either. */

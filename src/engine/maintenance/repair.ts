@@ -86,12 +86,11 @@ async function removeBroken(
 	survey: Survey,
 	stamp: number,
 ): Promise<RepairReport["removed"]> {
-	const { storage, blobs, links } = engine;
+	const { storage, blobs } = engine;
 	const newStamp = await blobs.nextId();
 	const writes = [...survey.brokenWrites.values()];
 	const batch = { threadId, stamp, newStamp, writes, orphans: [], ...(await plan(engine, survey, writes)) };
 	const removed = await storage.remove(batch);
-	links.forget(threadId);
 	engine.clearCaches();
 	if (removed === undefined) return [];
 	return [
