@@ -1,12 +1,12 @@
 import { CheckpointError, isCorrupt, type Place } from "../../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey, WriteRow } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
+import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Cell } from "../head.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey, unpackRow, writeCell } from "../rows.ts";
-import { cellsOf } from "./collect.ts";
 import type { Damage } from "./types.ts";
 
 const ROWS_AT_ONCE = 256;
@@ -127,7 +127,9 @@ export class Survey {
 	/** Answers whether the delta bases are sound. */
 	async #readWritesAndBases(row: FoundCheckpoint): Promise<boolean> {
 		const { writes, deltaBases } = await this.#engine.storage.readPath(row, 1);
-		const based = deltaBases.flatMap((base) => cellsOf(base).map((cell) => [base.channel, cell] as const));
+		const based = deltaBases.flatMap((base) =>
+			cellsOf(unpackHistory(base.data)).map((cell) => [base.channel, cell] as const),
+		);
 		const isSound = await this.#readCells(row, based);
 		for (const write of writes) await this.#readWrite(write);
 		return isSound;
