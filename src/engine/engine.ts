@@ -5,7 +5,7 @@ import { CheckpointError } from "../errors.ts";
 import { Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
-import { LinkCache, type ThreadLinks } from "./delta-channels/links.ts";
+import { PartCache, type Parts } from "./delta-channels/parts.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
 import { unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
@@ -48,17 +48,17 @@ const NO_BLOBS: ReadonlyMap<number, Blob> = new Map();
 /**
  * What all operations on checkpoints share: where rows are, how values are encoded, and the cache.
  *
- * The cache holds, in one budget of bytes, the last checkpoint of each namespace, the values of blobs, and the links of
+ * The cache holds, in one budget of bytes, the last checkpoint of each namespace, the values of blobs, and the parts of
  * delta histories. The next put builds on all three, and needs to read nothing if they are there.
  */
 export class Engine {
 	readonly storage: Storage;
 	readonly blobs: Blobs;
 	readonly codec: Codec;
-	readonly links: LinkCache;
+	readonly parts: PartCache;
 	/** Of the calls that store what one task wrote. */
 	readonly taskTurns = new Turns();
-	/** Values of blobs by their number, links by thread, and what was seen last by namespace. */
+	/** Values of blobs by their number; parts and what was seen last by namespace. */
 	readonly #cache: Lru<number | string, unknown>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
@@ -66,7 +66,7 @@ export class Engine {
 		this.codec = codec;
 		this.#cache = new Lru(cacheBytes);
 		this.blobs = new Blobs(storage, this.#cache as Lru<number, Blob>);
-		this.links = new LinkCache(this.#cache as Lru<string, ThreadLinks>);
+		this.parts = new PartCache(this.#cache as Lru<string, Parts>);
 	}
 
 	/** Encodes values. All of them are looked at before this returns; a promise only delays the bytes. */

@@ -48,11 +48,10 @@ async function store(
 	values: readonly Encoded[],
 ): Promise<void> {
 	const { key } = input;
-	const { threadId, ns, id } = key;
 	for (const mayBuild of [true, false]) {
 		const { rows, blobs, stamp } = await place(engine, input, channels, values, mayBuild);
 		const stored = await engine.storage.put({
-			threadId,
+			threadId: key.threadId,
 			stamp,
 			fresh: await engine.blobs.nextId(),
 			now: Date.now(),
@@ -63,7 +62,7 @@ async function store(
 			writes: rows,
 			deltaBases: [],
 		});
-		engine.links.change(threadId, ns, [id], engine.peekView(key) === undefined ? id : undefined);
+		engine.parts.change(key);
 		if (stored === undefined) continue;
 		engine.rememberWritten(key, blobs, stored.stamp);
 		return;

@@ -104,8 +104,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			writes: [],
 			deltaBases: isOverwrite && base !== undefined ? keepLost(key, base.head, placed) : [],
 		});
-		if (stored?.replaced) engine.links.forget(key.threadId);
-		else engine.links.change(key.threadId, key.ns, [key.id, parentId]);
+		engine.parts.change(key, parentId);
 		if (stored !== undefined) {
 			const view = { id: key.id, parentId: row.parentId, head, stamp: stored.stamp };
 			engine.rememberView(key, view, packed.length);

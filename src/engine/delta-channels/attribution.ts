@@ -70,7 +70,10 @@ const EXIT_STEPS = 1000;
 export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W>): W[] {
 	const { child, channel, own = [] } = input;
 	const original = findOriginal(input);
-	if (original) return attributeWrites({ ...input, child: original, siblings: without(input.siblings, original) });
+	if (original) {
+		const siblings = input.siblings.filter((other) => other !== original);
+		return attributeWrites({ ...input, child: original, siblings });
+	}
 	// What a run was told at its start is stored in one place.
 	if (child.source === "input" && own.length > 0) return [];
 	const heap = new WriteHeap(input);
@@ -109,7 +112,7 @@ export function attributeOwnWrites<W extends StoredWrite>(input: {
  * The writes that made the value of a checkpoint without a parent: the first input of a thread is stored under the id of
  * an empty checkpoint that is never put.
  */
-export function attributeOrphans<W extends StoredWrite & { readonly checkpointId: string }>(input: {
+export function attributeOrphans<W extends StoredWrite & { readonly id: string }>(input: {
 	readonly root: PathCheckpoint;
 	readonly channel: string;
 	/** Writes of the namespace whose checkpoint has no row, in any order. */
@@ -117,13 +120,13 @@ export function attributeOrphans<W extends StoredWrite & { readonly checkpointId
 }): W[] {
 	const { root, channel } = input;
 	const mine = input.writes.filter(
-		(write) => write.checkpointId < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
+		(write) => write.id < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
 	);
-	const nearest = mine
-		.map((write) => write.checkpointId)
+	const [nearest] = mine
+		.map((write) => write.id)
 		.sort()
-		.at(-1);
-	return inOrder(mine.filter((write) => write.checkpointId === nearest && write.channel === channel));
+		.reverse();
+	return inOrder(mine.filter((write) => write.id === nearest && write.channel === channel));
 }
 
 /** What {@link absorbedTasks} must know of a checkpoint. */
@@ -169,7 +172,7 @@ class WriteHeap<W extends StoredWrite> {
 		const foreign = new Set(inherited.filter((taskId) => !isCommand(taskId)));
 		this.#foreignTails = new Set([...foreign].map(taskTail));
 		this.#writes = inOrder(input.writes.filter((write) => !foreign.has(write.taskId)));
-		this.#updateTask = updateTaskId(input.parent.id);
+		this.#updateTask = taskIdIn("__interrupt__", input.parent.id);
 		this.#inputTask = taskIdIn("__input__", input.parent.id);
 	}
 
@@ -229,7 +232,8 @@ class WriteHeap<W extends StoredWrite> {
 		const isEnd = own.length === 0;
 		if (this.#child.absorbed && !isEnd) return [...pending, ...own];
 		const isIdle = tasks.every(({ idx }) => idx < 0);
-		const left = isIdle && this.#wasHead() ? commands.filter((write) => this.#isLeft(write)) : [];
+		const isLeft = (write: W) => write.actor !== undefined && this.#madeBy(write) === undefined;
+		const left = isIdle && this.#wasHead() ? commands.filter(isLeft) : [];
 		if (this.#isUnchanged()) return left;
 		return isEnd ? pending : [...left, ...own];
 	}
@@ -245,10 +249,6 @@ class WriteHeap<W extends StoredWrite> {
 	/** An update of the head does not name it, as a rule, and then core adds what a `Command` had left pending there. */
 	#wasHead(): boolean {
 		return this.#siblings.every((other) => other.id > this.#child.id);
-	}
-
-	#isLeft(command: W): boolean {
-		return command.actor !== undefined && this.#madeBy(command) === undefined;
 	}
 
 	/**
@@ -410,16 +410,11 @@ export function findOriginal(input: {
 }): PathCheckpoint | undefined {
 	const { child, parent, siblings } = input;
 	if (child.source !== "fork" || (parent && child.step === (parent.step ?? -2) + 1)) return undefined;
-	return findCopied(child, siblings);
-}
-
-/** The checkpoint that a `__copy__` was made of, among the others with the same parent. */
-function findCopied(copy: PathCheckpoint, siblings: readonly PathCheckpoint[]): PathCheckpoint | undefined {
 	const candidates = siblings
-		.filter((other) => other.id < copy.id && other.step === (copy.step ?? 0) - 1)
+		.filter((other) => other.id < child.id && other.step === (child.step ?? 0) - 1)
 		.sort((a, b) => (a.id < b.id ? 1 : -1));
-	const known = candidates.find((other) => other.actor !== undefined && other.actor === copy.actor);
-	return known ?? candidates.find((other) => sameVersions(other.versions, copy.versions));
+	const known = candidates.find((other) => other.actor !== undefined && other.actor === child.actor);
+	return known ?? candidates.find((other) => sameVersions(other.versions, child.versions));
 }
 
 export function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["versions"]): boolean {
@@ -431,10 +426,6 @@ export function sameVersions(a: PathCheckpoint["versions"], b: PathCheckpoint["v
 function asSeenBy({ actor = Infinity }: PathCheckpoint, parent: PathCheckpoint): PathCheckpoint {
 	const { versions, firstVersions, again = [] } = parent;
 	return { ...parent, versions: firstVersions && again.every((later) => later > actor) ? firstVersions : versions };
-}
-
-function without<T>(items: readonly T[], item: T): T[] {
-	return items.filter((other) => other !== item);
 }
 
 /** In which of its calls for this task a run stored the write. Expects its writes in order. */
@@ -455,10 +446,6 @@ function isCommand(taskId: string): boolean {
 
 function taskTail(taskId: string): string {
 	return taskId.slice(-28);
-}
-
-function updateTaskId(checkpointId: string): string {
-	return taskIdIn("__interrupt__", checkpointId);
 }
 
 /** The task of an update as `__input__` that put this checkpoint. */

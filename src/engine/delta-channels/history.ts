@@ -2,6 +2,7 @@ import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { CheckpointKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import { setOwn } from "../head.ts";
+import { cellsOf } from "./raw-history.ts";
 import { walk } from "./walk.ts";
 
 /** Answers LangGraph's question for the history of delta channels at a checkpoint, or at the newest one. */
@@ -11,16 +12,13 @@ export async function readHistory(
 	channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
 	const key = await resolve(engine, where);
-	const raw = key && (await walk(engine, key, channels));
 	const histories: Record<string, DeltaChannelHistory> = {};
-	for (const channel of channels) {
-		const { seed, writes = [] } = raw?.get(channel) ?? {};
-		const cells = [...(seed === undefined ? [] : [seed]), ...writes.map(({ cell }) => cell)];
-		const values = key ? await engine.readAll(key, channel, cells) : [];
-		const history: DeltaChannelHistory = { writes: [] };
-		if (seed !== undefined) history.seed = values.shift();
-		for (const [i, { taskId }] of writes.entries()) history.writes.push([taskId, channel, values[i]]);
-		setOwn(histories, channel, history);
+	for (const channel of channels) setOwn(histories, channel, { writes: [] });
+	for (const [channel, raw] of key ? await walk(engine, key, channels) : []) {
+		const values = await engine.readAll(key as CheckpointKey, channel, cellsOf(raw));
+		const seed = raw.seed === undefined ? {} : { seed: values.shift() };
+		const writes = raw.writes.map(({ taskId }, i) => [taskId, channel, values[i]] as [string, string, unknown]);
+		setOwn(histories, channel, { writes, ...seed });
 	}
 	return histories;
 }

@@ -16,6 +16,12 @@ export interface PastWrite {
 	readonly cell: Cell;
 }
 
+/** The seed, if there is one, and the writes. */
+export function cellsOf({ seed, writes }: RawHistory): Cell[] {
+	const cells = writes.map(({ cell }) => cell);
+	return seed === undefined ? cells : [seed, ...cells];
+}
+
 /** What a checkpoint held and lacks now that it is put again: its channels start from there. */
 export function keepLost(
 	key: CheckpointKey,

@@ -1,7 +1,6 @@
-import type { DeltaBaseRow, ListedBlob } from "../../storage/storage.ts";
-import { unpackHistory } from "../delta-channels/raw-history.ts";
+import type { ListedBlob } from "../../storage/storage.ts";
+import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import type { Engine } from "../engine.ts";
-import type { Cell } from "../head.ts";
 
 /** Blobs that are removed in one go: writers wait for no more than that. */
 const BATCH_BLOBS = 500;
@@ -26,7 +25,8 @@ export async function collectFamily(engine: Engine, family: number): Promise<{ b
 export async function unreachedBlobs({ storage }: Engine, family: number): Promise<ListedBlob[]> {
 	const { blobs, named, deltaBases } = await storage.readFamily(family);
 	const reached = new Set(named);
-	for (const base of deltaBases) for (const cell of cellsOf(base)) if (typeof cell === "number") reached.add(cell);
+	for (const base of deltaBases)
+		for (const cell of cellsOf(unpackHistory(base.data))) if (typeof cell === "number") reached.add(cell);
 	const rows = new Map(blobs.map((row) => [row.id, row]));
 	// A set goes on to what is added to it on the way.
 	for (const id of reached) {
@@ -35,11 +35,4 @@ export async function unreachedBlobs({ storage }: Engine, family: number): Promi
 		if (source !== undefined) reached.add(source);
 	}
 	return blobs.filter(({ id }) => !reached.has(id));
-}
-
-/** All values that a delta base names or holds. */
-export function cellsOf({ data }: DeltaBaseRow): Cell[] {
-	const { seed, writes } = unpackHistory(data);
-	const cells = writes.map((write) => write.cell);
-	return seed === undefined ? cells : [seed, ...cells];
 }

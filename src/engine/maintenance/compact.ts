@@ -53,7 +53,7 @@ export async function compact(
 }
 
 async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: ThreadRow) {
-	const { storage, blobs, links } = engine;
+	const { storage, blobs } = engine;
 	const { checkpoints } = await storage.readOutline(threadId);
 	// A checkpoint that comes in between keeps its writes.
 	const { writes } = await storage.readThread(threadId);
@@ -62,9 +62,7 @@ async function removeOrphans(engine: Engine, { threadId, stamp, updatedAt }: Thr
 	const nothing = { checkpoints: [], writes: [], relinked: [], deltaBases: [] };
 	const newStamp = await blobs.nextId();
 	// Refused if something was deleted meanwhile: the next compaction will come.
-	const removed = await storage.remove({ threadId, stamp, newStamp, ...nothing, orphans });
-	links.forget(threadId);
-	return removed;
+	return storage.remove({ threadId, stamp, newStamp, ...nothing, orphans });
 }
 
 /** Old writes whose checkpoint has no row, and that are not the first input of a history either. */

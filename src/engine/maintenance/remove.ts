@@ -15,7 +15,6 @@ export async function deleteThread(engine: Engine, threadId: string): Promise<Re
 	const thread = await engine.storage.getThread(threadId);
 	if (thread === undefined) return sum();
 	const rows = await engine.storage.removeThread(threadId);
-	engine.links.forget(threadId);
 	return sum(rows, await collectFamily(engine, thread.family));
 }
 
@@ -77,7 +76,7 @@ async function retain(
 	writes: readonly WriteKey[],
 	pause: Pause,
 ): Promise<Removed> {
-	const { storage, blobs, links } = engine;
+	const { storage, blobs } = engine;
 	let removed = sum();
 	// The plan is made anew when the thread changes under it.
 	for (let attempt = 1, left = writes; attempt <= MOST_ATTEMPTS; ) {
@@ -96,7 +95,6 @@ async function retain(
 			const batch = { checkpoints, writes: left, orphans: [], ...(await planRetention(engine, outline, kept, left)) };
 			const newStamp = await blobs.nextId();
 			const gone = await storage.remove({ threadId, stamp: thread.stamp, newStamp, ...batch });
-			links.forget(threadId);
 			attempt = gone === undefined ? attempt + 1 : 1;
 			if (gone === undefined) continue;
 			removed = sum(removed, gone);

@@ -36,7 +36,7 @@ export async function repair(
 
 /** Answers how many checkpoints it has afterwards. */
 async function repairThread(engine: Engine, threadId: string, report: RepairReport, pause: Pause): Promise<number> {
-	const { storage, blobs, links } = engine;
+	const { storage, blobs } = engine;
 	const faults = new Map<string, Damage>();
 	// Also those of earlier rounds: without a row that could not be opened, a history that it was part of looks whole.
 	const lost = new Map<string, CheckpointKey>();
@@ -58,7 +58,6 @@ async function repairThread(engine: Engine, threadId: string, report: RepairRepo
 		if (rows.length === 0) await checkReadable(engine, pause);
 		const newStamp = await blobs.nextId();
 		const removed = await storage.remove({ threadId, stamp, newStamp, orphans: [], ...batch });
-		links.forget(threadId);
 		engine.clearCaches();
 		// Somebody else has deleted something meanwhile.
 		if (removed === undefined) continue;

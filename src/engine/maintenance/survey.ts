@@ -1,12 +1,12 @@
 import { isCorrupt, type Place } from "../../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey } from "../../storage/storage.ts";
 import { isInternal } from "../delta-channels/origin.ts";
+import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Cell } from "../head.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey, unpackRow, writeCell } from "../rows.ts";
-import { cellsOf } from "./collect.ts";
 import type { Damage } from "./types.ts";
 
 /** Reading so many takes some milliseconds. */
@@ -87,7 +87,7 @@ export class Survey {
 		this.rows.push(row);
 		await this.#attempt(() => this.#readValues(row), row);
 		for (const base of reading?.deltaBases ?? [])
-			await this.#attempt(() => this.#readCells(row, base.channel, cellsOf(base)), row);
+			await this.#attempt(() => this.#readCells(row, base.channel, cellsOf(unpackHistory(base.data))), row);
 		for (const write of reading?.writes ?? []) await this.#readCells(write, write.channel, [writeCell(write)]);
 	}
 

@@ -1,10 +1,10 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import { allThreads, rowPages } from "../../storage/all-threads.ts";
 import type { ThreadRow } from "../../storage/storage.ts";
+import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import type { Engine } from "../engine.ts";
 import type { Cell } from "../head.ts";
 import { unpackRow } from "../rows.ts";
-import { cellsOf } from "./collect.ts";
 import type { Stats, ThreadInfo, ThreadPage } from "./types.ts";
 
 /** More than any page of threads has. A database takes no larger numbers than this, or takes them for fractions. */
@@ -65,7 +65,7 @@ async function* namedValues(engine: Engine, threadId: string): AsyncGenerator<[c
 		for (const row of page) yield* unpackRow(row).manifest;
 	const { writes, deltaBases } = await engine.storage.readThread(threadId);
 	for (const { channel, blob } of writes) yield [channel, blob];
-	for (const base of deltaBases) for (const cell of cellsOf(base)) yield [base.channel, cell];
+	for (const base of deltaBases) for (const cell of cellsOf(unpackHistory(base.data))) yield [base.channel, cell];
 }
 
 function describeThread({ threadId, createdAt, updatedAt, checkpoints, newest }: ThreadRow): ThreadInfo {

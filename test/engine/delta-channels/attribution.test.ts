@@ -11,7 +11,7 @@ import {
 } from "../../../src/engine/delta-channels/attribution.ts";
 
 interface Write extends StoredWrite {
-	readonly checkpointId: string;
+	readonly id: string;
 	readonly says: string;
 }
 
@@ -31,7 +31,7 @@ function checkpoint(facts: Partial<PathCheckpoint> & { version?: number } = {}):
 }
 
 function write(says: string, taskId: string, facts: Partial<Write> = {}): Write {
-	return { says, taskId, taskPath: undefined, idx: 0, channel: "log", checkpointId: PARENT, generation: 0, ...facts };
+	return { says, taskId, taskPath: undefined, idx: 0, channel: "log", id: PARENT, generation: 0, ...facts };
 }
 
 function exitTask(step: number, task: string): string {
@@ -373,10 +373,10 @@ describe("Writes stored elsewhere", () => {
 	it("belong to the first checkpoint of a thread if its run stored them under an id without a checkpoint", () => {
 		const root = checkpoint({ id: PARENT, source: "input", actor: 2 });
 		const orphan = (says: string, last: number, actor?: number) =>
-			write(says, NULL_TASK, { checkpointId: `1e000000-0000-6000-8000-00000000000${last}`, actor });
+			write(says, NULL_TASK, { id: `1e000000-0000-6000-8000-00000000000${last}`, actor });
 		const writes = [orphan("mine", 1, 2), orphan("other's", 2, 3)];
 		expect(attributeOrphans({ root, channel: "log", writes }).map(({ says }) => says)).toEqual(["mine"]);
-		const unknown = [orphan("older", 1), orphan("nearest", 2), write("newer", NULL_TASK, { checkpointId: "1f1" })];
+		const unknown = [orphan("older", 1), orphan("nearest", 2), write("newer", NULL_TASK, { id: "1f1" })];
 		const found = attributeOrphans({ root: { ...root, actor: undefined }, channel: "log", writes: unknown });
 		expect(found.map(({ says }) => says)).toEqual(["nearest"]);
 	});
