@@ -29,7 +29,7 @@ export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
 /** Conditions that take a key, or a part of one. */
 export const IN_THREAD = "thread_id = :threadId";
 const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
-export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
+const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
 /** Rows of checkpoints, as JSON. */
 export const LISTED = "(SELECT value FROM json_each(:list))";
 
