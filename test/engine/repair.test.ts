@@ -173,7 +173,7 @@ for (const [name, options] of [
 		});
 
 		it.each([
-			["a thread's times", "UPDATE delta_threads SET updated_minute = 0"],
+			["a thread's numbers", "UPDATE delta_threads SET checkpoints = 99, newest = 'other'"],
 			["a thread's row", "DELETE FROM delta_threads WHERE thread_id = 'hurt'"],
 			["writes of no checkpoint", "UPDATE delta_writes SET checkpoint_pk = 999"],
 		])("is put in order where it stands if it is wrong in %s", async (_, damage) => {
@@ -190,6 +190,16 @@ for (const [name, options] of [
 				await thread(saver, "hurt").put({ parent: ids[3], values: { n: 5 } });
 			});
 			expect(readdirSync(folder)).toEqual(["test.db"]);
+		});
+
+		it("says of which thread a checkpoint is missing", async () => {
+			change((db) => db.prepare("DELETE FROM delta_checkpoints WHERE checkpoint_id = ?").run(ids[1]));
+			await withSaver(async (saver) => {
+				expect((await saver.verify()).damage).toContainEqual(expect.objectContaining({ threadId: "hurt" }));
+				await saver.repair();
+				expect(await thread(saver, "hurt").ids()).toEqual([ids[3], ids[2], ids[0]]);
+				expect(await saver.verify()).toMatchObject({ threads: 2, checkpoints: 6, damage: [] });
+			});
 		});
 
 		it.each([

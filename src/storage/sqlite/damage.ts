@@ -4,10 +4,11 @@ import type { StorageDamage } from "../storage.ts";
 import { codeOf, openDatabase, type SqliteDatabase, SqliteSession } from "./driver.ts";
 import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
-import { addThread } from "./write.ts";
+import { addThread, NEWEST } from "./write.ts";
 
 const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
 	WHERE pageno IN (SELECT value FROM json_each(?))`;
+const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
 const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
 	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
 const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
@@ -20,8 +21,9 @@ const QUESTIONS = {
 	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
 		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
-	"The times of the thread contradict each other.": `SELECT thread_id AS threadId FROM delta_threads
-		WHERE updated_minute <> updated_at / 60000`,
+	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
+		FROM delta_threads
+		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
 	"Checkpoints belong to no thread.": FIND_THREADLESS,
 	"Writes or delta bases belong to no checkpoint.": `SELECT NULL AS threadId
 		FROM (SELECT checkpoint_pk FROM delta_writes UNION SELECT checkpoint_pk FROM delta_bases)
@@ -30,7 +32,8 @@ const QUESTIONS = {
 
 const FIND_FAMILY = `SELECT family FROM delta_checkpoints, json_each(iif(json_valid(blobs), blobs, '[]')) named
 	CROSS JOIN delta_blobs b ON b.id = named.value WHERE thread_id = ? LIMIT 1`;
-const RESTAMP_ALL = "UPDATE delta_threads SET stamp = ?, updated_minute = updated_at / 60000";
+const RECOUNT = `UPDATE delta_threads
+	SET stamp = ?, checkpoints = (${COUNT}), newest = (${NEWEST}), updated_minute = updated_at / 60000`;
 /** Processes hand out numbers that they reserved long ago: of those left out, the last are free. */
 const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
 	(SELECT ifnull(max(id), 0) FROM delta_blobs), (SELECT ifnull(max(family), 0) FROM delta_blobs),
@@ -76,7 +79,7 @@ export function isCorrupt(error: unknown): boolean {
 }
 
 /** Makes right what rows say of others. Whatever builds on rows that were read before is refused afterwards. */
-export function mendRows(session: SqliteSession): void {
+export function recount(session: SqliteSession): void {
 	for (const table of ["delta_writes", "delta_bases"])
 		session.run(`DELETE FROM ${table} WHERE checkpoint_pk NOT IN (SELECT pk FROM delta_checkpoints)`);
 	let { free } = session.get(SKIP_IDS) as { free: number };
@@ -84,7 +87,7 @@ export function mendRows(session: SqliteSession): void {
 		const { family = --free } = session.get<{ family: number }>(FIND_FAMILY, threadId) ?? {};
 		addThread(session, threadId, family, family, Date.now());
 	}
-	session.run(RESTAMP_ALL, --free);
+	session.run(RECOUNT, --free);
 }
 
 /** Tables in the order they are copied, and where to learn of keys that a scan does not reach, with their threads. */
@@ -144,7 +147,7 @@ function copyRows(damaged: SqliteDatabase, path: string): StorageDamage[] {
 			const setNextId = (row: object) => session.run("UPDATE delta_format SET next_id = :next_id", row);
 			readRows(damaged, "SELECT next_id FROM delta_format", setNextId);
 			lost.push(...findMismatches(session));
-			mendRows(session);
+			recount(session);
 			return lost;
 		}) as StorageDamage[];
 	} finally {

@@ -16,7 +16,9 @@ CREATE TABLE delta_threads (
 	stamp INTEGER NOT NULL, -- another number after every removal or replacement
 	created_at INTEGER NOT NULL, -- milliseconds since 1970
 	updated_at INTEGER NOT NULL,
-	updated_minute INTEGER NOT NULL
+	updated_minute INTEGER NOT NULL,
+	checkpoints INTEGER NOT NULL,
+	newest TEXT -- the greatest checkpoint_id of the root namespace
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delta_threads_updated ON delta_threads (updated_minute);
 CREATE INDEX delta_threads_family ON delta_threads (family);

@@ -12,7 +12,7 @@ import type {
 } from "../storage.ts";
 import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
-import { findDamage, isCorrupt, mendRows, rebuildFile } from "./damage.ts";
+import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
 import { findBlobs, findRuns, read, readFamily, readOutline, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
@@ -27,18 +27,11 @@ const RESERVE = "UPDATE delta_format SET next_id = max(next_id, ?) + ? RETURNING
 /** Changes with commits of other connections, and, if that is asked for, with changes through this one. */
 const GET_VERSION = "SELECT data_version || iif(?, ' ' || total_changes(), '') AS version FROM pragma_data_version";
 
-/** Rows that have writes only are in an index of their own, so that all are counted without reading any. */
-const THREAD = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt,
-	(SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = t.thread_id) -
-	(SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = t.thread_id AND head IS NULL) AS checkpoints,
-	(SELECT max(checkpoint_id) FROM delta_checkpoints c
-		WHERE c.thread_id = t.thread_id AND ns = '' AND head IS NOT NULL) AS newest`;
-const GET_THREAD = `${THREAD} FROM delta_threads t WHERE thread_id = ?`;
-const LIST_THREADS = `${THREAD} FROM (
-		SELECT * FROM delta_threads
-		WHERE updated_minute <= :updatedAt / 60000 AND (updated_at, thread_id) < (:updatedAt, :threadId)
-		ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT :limit
-	) t ORDER BY updated_at DESC, thread_id DESC`;
+const THREADS = `SELECT thread_id AS threadId, family, stamp, created_at AS createdAt, updated_at AS updatedAt, checkpoints, newest
+	FROM delta_threads`;
+const GET_THREAD = `${THREADS} WHERE thread_id = ?`;
+const LIST_THREADS = `${THREADS} WHERE updated_minute <= :updatedAt / 60000 AND (updated_at, thread_id) < (:updatedAt, :threadId)
+	ORDER BY updated_minute DESC, updated_at DESC, thread_id DESC LIMIT :limit`;
 
 /** With a plus the condition does not only guide the search: in a damaged index that may go back. */
 const LIST_FAMILIES = `SELECT DISTINCT family FROM delta_blobs WHERE family > :after AND +family > :after
@@ -147,7 +140,7 @@ export class SqliteStorage implements Storage {
 			if (!isCorrupt(error)) throw error;
 			return { structure: [{ problem: (error as Error).message }], rows: [] };
 		});
-		if (repairs && structure.length === 0 && rows.length > 0) await this.#connection.change(mendRows);
+		if (repairs && structure.length === 0 && rows.length > 0) await this.#connection.change(recount);
 		if (!repairs || structure.length === 0) return [...structure, ...rows];
 		const { path, name } = this.#source;
 		if (path === undefined)

@@ -25,8 +25,11 @@ interface Thread {
 
 const GET_THREAD = "SELECT family, stamp, updated_minute AS minute FROM delta_threads WHERE thread_id = ?";
 const ADD_THREAD = `INSERT INTO delta_threads
-	(thread_id, family, stamp, created_at, updated_at, updated_minute) VALUES (?, ?, ?, ?, ?, ?)`;
-const TOUCH = "UPDATE delta_threads SET stamp = ?, updated_at = ? WHERE thread_id = ?";
+	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
+/** `max` of a text and NULL is NULL. */
+const COUNT_CHECKPOINT = `UPDATE delta_threads
+	SET stamp = ?, updated_at = ?, checkpoints = checkpoints + ?, newest = coalesce(max(newest, ?), newest, ?)
+	WHERE thread_id = ?`;
 const SET_MINUTE = "UPDATE delta_threads SET updated_minute = ? WHERE thread_id = ?";
 
 const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints
@@ -56,11 +59,12 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	const replaced = row?.isMissing === 0;
 	const stamp = replaced ? fresh : thread.stamp;
 	if (checkpoint !== undefined) {
-		const { ns } = checkpoint;
+		const { ns, id } = checkpoint;
 		if (batch.onlyOnHead)
 			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
 		if (thread.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
-		session.run(TOUCH, stamp, now, threadId);
+		const newest = ns === "" ? id : undefined;
+		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
 		putCheckpoint(session, checkpoint, row?.pk, labels);
 		if (row !== undefined) session.run(SET_LABELS, labels, row.pk);
@@ -147,7 +151,9 @@ const REMOVE_WRITE = `DELETE FROM delta_writes WHERE ${WRITE_PLACE} RETURNING le
 const REMOVE_EMPTY = `DELETE FROM delta_checkpoints WHERE thread_id = ? AND head IS NULL
 	AND NOT EXISTS (SELECT 1 FROM delta_writes WHERE checkpoint_pk = pk)
 	AND NOT EXISTS (SELECT 1 FROM delta_bases WHERE checkpoint_pk = pk)`;
-const RESTAMP = "UPDATE delta_threads SET stamp = ? WHERE thread_id = ?";
+export const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
+	WHERE c.thread_id = delta_threads.thread_id AND ns = '' AND head IS NOT NULL`;
+const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (${NEWEST}) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
 const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
@@ -178,7 +184,7 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 	}
 	for (const row of batch.deltaBases) putBase(session, row);
 	session.run(REMOVE_EMPTY, threadId);
-	session.run(RESTAMP, batch.newStamp, threadId);
+	session.run(RESTAMP, batch.newStamp, -removed.checkpoints, threadId);
 	return removed;
 }
 
@@ -214,7 +220,9 @@ export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undef
 	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
 	for (const row of batch.writes) addWrite(session, ensureRow(session, row), row.generation, row);
 	for (const row of batch.deltaBases) putBase(session, row);
-	return session.get(COUNT_ROWS, { list: JSON.stringify(listPks(session, target)) }) as RowCount;
+	const count = session.get(COUNT_ROWS, { list: JSON.stringify(listPks(session, target)) }) as RowCount;
+	session.run(RESTAMP, batch.fresh, count.checkpoints, target);
+	return count;
 }
 
 function listPks(session: SqliteSession, threadId: string): number[] {

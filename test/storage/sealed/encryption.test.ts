@@ -358,7 +358,9 @@ describe("the database file", () => {
 
 			const db = new Database(path);
 			expect(readableColumns(db)).toEqual({
-				delta_threads: ["thread_id", "family", "stamp", "created_at", "updated_at", "updated_minute"],
+				delta_threads: [
+					...["thread_id", "family", "stamp", "created_at", "updated_at", "updated_minute", "checkpoints", "newest"],
+				],
 				delta_checkpoints: [
 					...["pk", "thread_id", "ns", "checkpoint_id", "parent_id", "run_id", "source", "step", "labels", "blobs"],
 				],
