@@ -29,7 +29,7 @@ export const KEY = "thread_id AS threadId, ns, checkpoint_id AS id";
 /** Conditions that take a key, or a part of one. */
 export const IN_THREAD = "thread_id = :threadId";
 const IN_NAMESPACE = `${IN_THREAD} AND ns = :ns`;
-export const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
+const AT_KEY = `${IN_NAMESPACE} AND checkpoint_id = :id`;
 /** Rows of checkpoints, as JSON. */
 export const LISTED = "(SELECT value FROM json_each(:list))";
 
@@ -109,6 +109,7 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 	const texts = Object.entries(labels ?? {})
 		.slice(0, MOST_LABELS)
 		.map(([key, value], i) => [`label${i}`, JSON.stringify({ [key]: value }).slice(1, -1)] as const);
+	const isFiltered = source !== undefined || step !== undefined || texts.length > 0;
 	const conditions = [
 		threadId !== undefined && IN_THREAD,
 		ns !== undefined && "ns = :ns",
@@ -118,14 +119,17 @@ function findByScan(session: SqliteSession, scan: Scan): StoredCheckpoint[] {
 		source !== undefined && "source = :source",
 		step !== undefined && "step = :step",
 		...texts.map(([name]) => `(labels IS NULL OR instr(labels, :${name}) > 0)`),
-		// Rows are chosen in the index over keys where that is enough, and sorted without their heads.
-		"pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)",
+		// Without a filter, rows are chosen in the index over keys alone.
+		isFiltered ? "head IS NOT NULL" : "pk NOT IN (SELECT pk FROM delta_checkpoints WHERE head IS NULL)",
 	];
 	const order = "ORDER BY checkpoint_id DESC, thread_id, ns";
-	const page = `SELECT pk, thread_id, ns, checkpoint_id FROM delta_checkpoints
-		WHERE ${conditions.filter(Boolean).join(" AND ")} ${order} LIMIT :limit`;
-	const sql = `SELECT ${COLUMNS} FROM (${page}) CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id)
-		${order}`;
+	const chosen = `FROM delta_checkpoints WHERE ${conditions.filter(Boolean).join(" AND ")} ${order} LIMIT :limit`;
+	// Rows are sorted without their heads, unless they are few: a thread has hardly any with the same step.
+	const isShort = threadId !== undefined && step !== undefined;
+	const sql = isShort
+		? `SELECT ${COLUMNS} ${chosen}`
+		: `SELECT ${COLUMNS} FROM (SELECT pk, thread_id, ns, checkpoint_id ${chosen})
+			CROSS JOIN delta_checkpoints USING (pk, thread_id, ns, checkpoint_id) ${order}`;
 	const place = { afterId: after?.id, afterThread: after?.threadId, afterNs: after?.ns };
 	return find(session, sql, Object.assign(place, scan, Object.fromEntries(texts)));
 }

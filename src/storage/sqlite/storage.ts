@@ -2,11 +2,9 @@ import { CheckpointError, quote } from "../../errors.ts";
 import type {
 	CheckpointKey,
 	CopyBatch,
-	Depth,
 	PutBatch,
 	RemoveBatch,
 	Replacement,
-	Scan,
 	Storage,
 	StorageDamage,
 	StorageTotals,
@@ -52,6 +50,12 @@ const GET_TOTALS = `SELECT
 export class SqliteStorage implements Storage {
 	readonly #source: SqliteSource;
 	readonly #connection: SqliteConnection;
+	readonly read = this.#reading(read);
+	readonly readOutline = this.#reading(readOutline);
+	readonly readThread = this.#reading(readThread);
+	readonly readFamily = this.#reading(readFamily);
+	readonly getBlobs = this.#reading(findBlobs);
+	readonly findRuns = this.#reading(findRuns);
 	#epoch = 0;
 	#version = "";
 	#versionOf: SqliteSession | undefined;
@@ -70,28 +74,8 @@ export class SqliteStorage implements Storage {
 		});
 	}
 
-	read(which: Scan | readonly CheckpointKey[], depth: Depth, known?: readonly number[]) {
-		return this.#connection.read((session) => read(session, which, depth, known));
-	}
-
 	readPath(key: CheckpointKey, limit: number) {
 		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
-	}
-
-	readOutline(threadId: string) {
-		return this.#connection.read((session) => readOutline(session, threadId));
-	}
-
-	readThread(threadId: string) {
-		return this.#connection.read((session) => readThread(session, threadId));
-	}
-
-	getBlobs(ids: readonly number[]) {
-		return this.#connection.read((session) => findBlobs(session, ids));
-	}
-
-	findRuns(runIds: readonly string[]) {
-		return this.#connection.read((session) => findRuns(session, runIds));
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
@@ -101,10 +85,6 @@ export class SqliteStorage implements Storage {
 	listThreads(limit: number, after?: { updatedAt: number; threadId: string }): Promise<ThreadRow[]> {
 		const { updatedAt, threadId } = after ?? { updatedAt: Number.POSITIVE_INFINITY, threadId: "" };
 		return this.#connection.read((session) => session.all(LIST_THREADS, { updatedAt, threadId, limit }));
-	}
-
-	readFamily(family: number) {
-		return this.#connection.read((session) => readFamily(session, family));
 	}
 
 	listFamilies(limit: number, after = -1): Promise<number[]> {
@@ -190,6 +170,10 @@ export class SqliteStorage implements Storage {
 
 	close(): Promise<void> {
 		return this.#connection.close();
+	}
+
+	#reading<Asked extends unknown[], T>(work: (session: SqliteSession, ...asked: Asked) => T) {
+		return (...asked: Asked) => this.#connection.read((session) => work(session, ...asked));
 	}
 
 	#readEpoch(session: SqliteSession): number {

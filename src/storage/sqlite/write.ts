@@ -15,22 +15,15 @@ import type {
 	WriteRow,
 } from "../storage.ts";
 import type { SqliteSession } from "./driver.ts";
-import { AT_KEY, checkFound, find, GET_NEWEST, IN_THREAD, KEY, LISTED } from "./read.ts";
+import { checkFound, find, GET_NEWEST, IN_THREAD, KEY, LISTED } from "./read.ts";
 
-/** A thread, and the row of one of its checkpoints if there is one. */
-interface Place extends Partial<CheckpointKey> {
+interface Thread {
 	readonly family: number;
 	readonly stamp: number;
 	readonly minute: number;
-	readonly pk?: number | undefined;
-	/** Zero if it is the row of a checkpoint, and not of writes only. */
-	readonly isMissing?: number | undefined;
 }
 
-const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints WHERE ${AT_KEY}`;
-const GET_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, isMissing, threadId, ns, id
-	FROM delta_threads LEFT JOIN (${FIND_ROW}) WHERE thread_id = :threadId`;
-
+const GET_THREAD = "SELECT family, stamp, updated_minute AS minute FROM delta_threads WHERE thread_id = ?";
 const ADD_THREAD = `INSERT INTO delta_threads
 	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
 /** `max` of a text and NULL is NULL. */
@@ -39,6 +32,8 @@ const COUNT_CHECKPOINT = `UPDATE delta_threads
 	WHERE thread_id = ?`;
 const SET_MINUTE = "UPDATE delta_threads SET updated_minute = ? WHERE thread_id = ?";
 
+const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints
+	WHERE thread_id = ? AND ns = ? AND checkpoint_id = ?`;
 const CHECKPOINT_COLUMNS = "ns, checkpoint_id, parent_id, run_id, source, step, blobs, head, labels";
 const ADD_CHECKPOINT = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -56,30 +51,29 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 
 /** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
-	const { threadId, fresh, now, checkpoint, writes } = batch;
-	const { ns, id }: Partial<CheckpointKey> = checkpoint ?? writes[0] ?? {};
-	const asked = { threadId, ns, id };
-	const found = session.get<Place>(GET_PLACE, asked);
-	if (found?.pk !== undefined) checkFound(found, asked);
+	const { threadId, fresh, now, checkpoint } = batch;
+	const found = session.get<Thread>(GET_THREAD, threadId);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-	const place = found ?? addThread(session, threadId, fresh, fresh, now);
-	const replaced = checkpoint !== undefined && place.isMissing === 0;
-	const stamp = replaced ? fresh : place.stamp;
+	const thread = found ?? addThread(session, threadId, fresh, fresh, now);
+	const row = checkpoint && findRow(session, checkpoint);
+	const replaced = row?.isMissing === 0;
+	const stamp = replaced ? fresh : thread.stamp;
 	if (checkpoint !== undefined) {
+		const { ns, id } = checkpoint;
 		if (batch.onlyOnHead)
 			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
-		if (place.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
+		if (thread.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
 		const newest = ns === "" ? id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
-		putCheckpoint(session, checkpoint, place.pk, labels);
-		if (place.pk !== undefined) session.run(SET_LABELS, labels, place.pk);
+		putCheckpoint(session, checkpoint, row?.pk, labels);
+		if (row !== undefined) session.run(SET_LABELS, labels, row.pk);
 	}
 	for (const { id, base, source, type, data } of batch.blobs)
-		session.run(ADD_BLOB, id, place.family, base, source, type, data);
-	if (writes.length > 0) putWrites(session, checkpoint === undefined ? place.pk : undefined, writes);
+		session.run(ADD_BLOB, id, thread.family, base, source, type, data);
+	putWrites(session, batch.writes);
 	for (const base of batch.deltaBases) putBase(session, base);
-	return { family: place.family, stamp, replaced };
+	return { family: thread.family, stamp, replaced };
 }
 
 /** The minute that a thread is indexed by. */
@@ -87,7 +81,13 @@ function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
-export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): Place {
+export function addThread(
+	session: SqliteSession,
+	threadId: string,
+	family: number,
+	stamp: number,
+	now: number,
+): Thread {
 	const minute = minuteOf(now);
 	session.run(ADD_THREAD, threadId, family, stamp, now, now, minute);
 	return { family, stamp, minute };
@@ -102,8 +102,10 @@ function putCheckpoint(session: SqliteSession, row: CheckpointRow, pk?: number, 
 }
 
 /** The row of a checkpoint, which may have writes only. */
-function findRow(session: SqliteSession, key: CheckpointKey) {
-	return find<CheckpointKey & { pk: number; isMissing: number }>(session, FIND_ROW, key)[0];
+function findRow(session: SqliteSession, { threadId, ns, id }: CheckpointKey) {
+	const row = session.get<CheckpointKey & { pk: number; isMissing: number }>(FIND_ROW, threadId, ns, id);
+	if (row !== undefined) checkFound(row, { threadId, ns, id });
+	return row;
 }
 
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
@@ -112,10 +114,10 @@ function ensureRow(session: SqliteSession, key: CheckpointKey): number {
 	return findRow(session, key)?.pk ?? Number(session.run(ADD_MISSING, threadId, ns, id).lastInsertRowid);
 }
 
-/** @param known the row of their checkpoint, if it was found already */
-function putWrites(session: SqliteSession, known: number | undefined, writes: readonly NewWrite[]): void {
-	const first = writes[0] as NewWrite;
-	const pk = known ?? ensureRow(session, first);
+function putWrites(session: SqliteSession, writes: readonly NewWrite[]): void {
+	const [first] = writes;
+	if (first === undefined) return;
+	const pk = ensureRow(session, first);
 	const before = session.all<{ generation: number; idx: number }>(GET_TASK, pk, first.taskId);
 	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
 	for (const write of writes) {
@@ -134,8 +136,6 @@ function addWrite(session: SqliteSession, pk: number, generation: number, write:
 function putBase(session: SqliteSession, row: DeltaBaseRow): void {
 	session.run(PUT_BASE, ensureRow(session, row), row.channel, row.data);
 }
-
-const GET_STAMP = "SELECT family, stamp FROM delta_threads WHERE thread_id = ?";
 
 const COUNT_ROWS = `SELECT
 	(SELECT count(head) FROM delta_checkpoints WHERE pk IN ${LISTED}) AS checkpoints,
@@ -174,7 +174,7 @@ const REPLACE_BLOB = "UPDATE delta_blobs SET data = ? WHERE id = ? AND data = ?"
 
 export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
 	const { threadId } = batch;
-	if (session.get<{ stamp: number }>(GET_STAMP, threadId)?.stamp !== batch.stamp) return undefined;
+	if (session.get<Thread>(GET_THREAD, threadId)?.stamp !== batch.stamp) return undefined;
 	const removed = removeRows(session, findPks(session, threadId, batch.checkpoints));
 	for (const key of batch.writes) removeWrite(session, key, false, removed);
 	for (const key of batch.orphans) removeWrite(session, key, true, removed);
@@ -212,8 +212,8 @@ function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, r
 
 export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
 	const { source, target, keys } = batch;
-	const found = session.get<{ family: number; stamp: number }>(GET_STAMP, source);
-	if (found?.stamp !== batch.stamp || session.get(GET_STAMP, target) !== undefined) return undefined;
+	const found = session.get<Thread>(GET_THREAD, source);
+	if (found?.stamp !== batch.stamp || session.get(GET_THREAD, target) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
 	const list = JSON.stringify(keys === undefined ? listPks(session, source) : findPks(session, source, keys));
 	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { target, list });
