@@ -7,13 +7,13 @@ export type Cell = number | Encoded;
 /** How a checkpoint came to be, for the attribution of writes. */
 export interface Origin {
 	/** Names the run or state update that put it, where that is known. */
-	readonly actor: number | undefined;
+	readonly actor?: number | undefined;
 	/** Whether an update took over tasks of its parent that had finished. */
-	readonly absorbed: boolean;
+	readonly absorbed?: boolean;
 	/** The checkpoint that it is a copy of. */
-	readonly copyOf: string | undefined;
+	readonly copyOf?: string | undefined;
 	/** The runs that put it again later. */
-	readonly again: readonly number[];
+	readonly again?: readonly number[];
 	/** What it had in `versions_seen.__interrupt__` before that, and its versions; see {@link PathCheckpoint}. */
 	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
 	readonly firstVersions?: Readonly<Record<string, string | number>> | undefined;
@@ -34,7 +34,7 @@ export interface Head {
 
 /** What a checkpoint row holds: `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]`. */
 export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: Head): Uint8Array {
-	const fields = [v, ts, versions, seen, packCell(metadata), packOrigin(origin)];
+	const fields = [v, ts, versions, seen, packCell(metadata), origin ?? null];
 	for (const [channel, cell] of manifest) fields.push(channel, packCell(cell));
 	return packPlain(fields);
 }
@@ -50,7 +50,7 @@ export function unpackHead(bytes: Uint8Array): Head {
 		versions: versions as Head["versions"],
 		seen: seen as Head["seen"],
 		metadata: unpackCell(metadata) as Encoded,
-		origin: Array.isArray(made) ? unpackOrigin(made) : undefined,
+		origin: isObject(made) ? (made as Origin) : undefined,
 		manifest,
 	};
 }
@@ -61,23 +61,6 @@ function isObject(value: unknown): boolean {
 
 function corrupt(reason: string): CheckpointError {
 	return new CheckpointError("CORRUPT", `A stored checkpoint ${reason}.`);
-}
-
-function packOrigin(origin: Origin | undefined): unknown {
-	if (origin === undefined) return null;
-	const { actor, absorbed, copyOf, resumedAt, firstVersions, again } = origin;
-	return [actor, absorbed, copyOf ?? null, resumedAt ?? null, firstVersions ?? null, ...again];
-}
-
-function unpackOrigin([actor, absorbed, copyOf, resumedAt, firstVersions, ...again]: unknown[]): Origin {
-	return {
-		actor: actor as Origin["actor"],
-		absorbed: absorbed === true,
-		copyOf: typeof copyOf === "string" ? copyOf : undefined,
-		again: again as number[],
-		resumedAt: (resumedAt ?? undefined) as Origin["resumedAt"],
-		firstVersions: (firstVersions ?? undefined) as Origin["firstVersions"],
-	};
 }
 
 /** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */

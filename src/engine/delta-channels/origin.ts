@@ -45,25 +45,25 @@ export async function findOrigin(
 	base: Head | undefined,
 ): Promise<Origin> {
 	const { actor } = input;
-	const made = { actor, absorbed: false, copyOf: undefined, again: [] };
+	const made = actor === undefined ? {} : { actor };
 	if (input.parentId === row.id && base?.origin !== undefined)
 		return actor === undefined ? base.origin : { ...base.origin, ...putAgain(base, base.origin, actor) };
 	if (row.source === "fork") {
 		const original = await findCopy(engine, input, row, head);
 		// A copy counts as made by whoever made its original.
-		return original ? { ...made, actor: original.actor ?? actor, copyOf: original.id } : made;
+		return original ? { actor: original.actor ?? actor, copyOf: original.id } : made;
 	}
 	if (row.source !== "update" || base === undefined) return made;
 	const absorbed = absorbedTasks(taskState(base), taskState(head));
 	// An empty update has the history of its parent, also once a run that began with it has put it again.
 	const isCopy = !absorbed && sameVersions(base.versions, head.versions);
-	return { ...made, absorbed, copyOf: isCopy ? row.parentId : undefined };
+	return isCopy ? { ...made, copyOf: row.parentId } : { ...made, absorbed };
 }
 
 /** What a run that resumed there saw and raised is in its head now; the run that made the checkpoint had something else. */
-function putAgain({ seen, versions }: Head, origin: Origin, actor: number): Partial<Origin> {
+function putAgain({ seen, versions }: Head, { again = [] }: Origin, actor: number): Origin {
 	const first = { resumedAt: seen.__interrupt__ ?? {}, firstVersions: versions };
-	return { ...(origin.again.length === 0 ? first : {}), again: [...origin.again, actor] };
+	return { ...(again.length === 0 ? first : {}), again: [...again, actor] };
 }
 
 /** The checkpoint that a fork is a copy of, if it is one and not the first step of a time travel. */
