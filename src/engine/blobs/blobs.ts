@@ -118,8 +118,7 @@ export class Blobs {
 			const bytes = applyPatches(start.bytes, layers.reverse());
 			return { type: start.type, bytes, patches: start.patches + cost, whole: start.whole };
 		} catch (cause) {
-			const reason = (cause as Error).message;
-			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${reason}.`, { cause });
+			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together from its patches.`, { cause });
 		}
 	}
 
