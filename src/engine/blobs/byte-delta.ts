@@ -17,17 +17,11 @@ const SHORTEST_COPY = 16;
 /** A second source is another row to read, which fewer bytes are not worth. */
 const SHORTEST_SHARED = 64;
 
-export interface Diff {
-	readonly patch: Uint8Array;
-	/** Whether it copies anything from the second source. */
-	readonly usesSource: boolean;
-}
-
 /**
- * The patch that turns `base`, and what `source` has, into `next`. It may be larger than `next`; the caller decides what
- * to store.
+ * The patch that turns `base`, and what `source` has, into `next`, and whether it copies anything from `source`. It may be
+ * larger than `next`; the caller decides what to store.
  */
-export function diffBytes(base: Uint8Array, next: Uint8Array, source?: Uint8Array): Diff {
+export function diffBytes(base: Uint8Array, next: Uint8Array, source?: Uint8Array) {
 	const parts: unknown[] = [next.length];
 	/** Bytes of `next` that are described. */
 	let done = 0;
