@@ -8,59 +8,68 @@ import { corrupt, unpack } from "./messagepack.ts";
 
 /** Where the fields of a tagged value begin. */
 const FIELDS = 2;
+const NO_CLASSES = new ClassRegistry();
 
-/** Stands for an object that was not finished when something inside referred to it, or for JSON that LangChain has to load. */
+/** Stands for an object that was not finished when something inside referred to it. */
 class Gap {
-	number = -1;
-	json: unknown;
+	readonly number: number;
+
+	constructor(number: number) {
+		this.number = number;
+	}
 }
 
 /**
- * Turns bytes back into the value: checks them, unpacks them, and makes of each tagged value what it stands for.
+ * Turns bytes back into the value: checks them, unpacks them, and makes of each tagged value what it stands for. A promise if
+ * LangChain has to load a part.
  *
  * The bytes need not be honest: whatever they say, the answer is a value of the closed set of types, or a
  * CheckpointError with code CORRUPT, in time and memory bounded by their length.
  */
-export class Decoder {
+export function decode(bytes: Uint8Array, classes = NO_CLASSES): unknown {
+	try {
+		const { value, hasTags, hasLoadables } = unpack(bytes);
+		if (!hasTags) return value;
+		const restoration = new Restoration(classes, bytes[0] as number);
+		if (!hasLoadables) return restoration.restoreTop(value);
+		const loads = Promise.all(findLoadables(value).map(load));
+		return loads.then(() => restoration.restoreTop(value)).catch(explain);
+	} catch (error) {
+		return explain(error);
+	}
+}
+
+/** The tagged values in what msgpackr made that have JSON for LangChain to load. */
+function findLoadables(value: unknown, found: unknown[][] = []): unknown[][] {
+	if (typeof value !== "object" || value === null || value instanceof Uint8Array) return found;
+	if (Array.isArray(value) && value[0] === undefined && value[1] === TAG.loadable) found.push(value);
+	else for (const member of Object.values(value)) findLoadables(member, found);
+	return found;
+}
+
+async function load(parts: unknown[]): Promise<void> {
+	parts[FIELDS] = await loadInstance(parts[FIELDS]);
+}
+
+/** Makes one value of what msgpackr made, in place, as nobody else has it. */
+class Restoration {
 	readonly #classes: ClassRegistry;
-	#isBusy = false;
+	readonly #isList: boolean;
 	/** Objects by number, kept only if the value has references. */
-	#objects: unknown[] | undefined;
-	#gaps: Gap[] = [];
+	readonly #objects: unknown[] | undefined;
+	#hasGaps = false;
 
-	constructor(classes = new ClassRegistry()) {
+	constructor(classes: ClassRegistry, layout: number) {
 		this.#classes = classes;
+		this.#isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
+		this.#objects = layout & LAYOUT.refs ? [] : undefined;
 	}
 
-	/**
-	 * The value, or a promise of it if LangChain has to load a part.
-	 *
-	 * @param ends takes the end of each element, if the value is a list
-	 */
-	decode(bytes: Uint8Array, ends?: number[]): unknown {
-		// A class of the application that itself decodes something would otherwise take our objects for its own.
-		if (this.#isBusy) return new Decoder(this.#classes).decode(bytes, ends);
-		this.#isBusy = true;
-		try {
-			const { value, hasTags } = unpack(bytes, ends);
-			return hasTags ? this.#restoreTop(value, bytes[0] as number) : value;
-		} catch (error) {
-			return explain(error);
-		} finally {
-			this.#isBusy = false;
-			this.#objects = undefined;
-			this.#gaps = [];
-		}
+	restoreTop(value: unknown): unknown {
+		const restored = this.#isList ? this.#restoreElements(value as unknown[]) : this.#restore(value);
+		return this.#hasGaps ? replaceGaps(restored, this.#objects ?? [], new Set()) : restored;
 	}
 
-	#restoreTop(value: unknown, layout: number): unknown {
-		if (layout & LAYOUT.refs) this.#objects = [];
-		const isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
-		const restored = isList ? this.#restoreElements(value as unknown[]) : this.#restore(value);
-		return this.#gaps.length === 0 ? restored : fillGaps(restored, this.#gaps, this.#objects ?? []);
-	}
-
-	/** Changes what msgpackr made in place, as nobody else has it. */
 	#restore(value: unknown): unknown {
 		if (typeof value !== "object" || value === null) return value;
 		if (Array.isArray(value))
@@ -109,6 +118,8 @@ export class Decoder {
 				for (let i = FIELDS; i < parts.length; i++) set.add(this.#restore(parts[i]));
 				return set;
 			}
+			case TAG.loadable:
+				return this.#begin(parts[FIELDS]);
 			case TAG.sparse:
 				return this.#restoreSparse(parts, this.#begin([]));
 			default:
@@ -125,13 +136,9 @@ export class Decoder {
 	#resolve(number: unknown): unknown {
 		if (this.#objects === undefined || !isIndex(number, this.#objects.length))
 			throw corrupt("a reference to an object that is not there");
-		return this.#objects[number] ?? this.#addGap(number);
-	}
-
-	#addGap(number: number, json?: unknown): Gap {
-		const gap = Object.assign(new Gap(), { number, json });
-		this.#gaps.push(gap);
-		return gap;
+		const object = this.#objects[number];
+		this.#hasGaps ||= object === undefined;
+		return object ?? new Gap(number);
 	}
 
 	#restorePairs(parts: unknown[], start: number, add: (key: unknown, value: unknown) => void): void {
@@ -215,8 +222,6 @@ export class Decoder {
 				return new DeltaSnapshot(first);
 			case TAG.registered:
 				return this.#classes.make(first, second);
-			case TAG.loadable:
-				return this.#addGap(-1, first);
 			default:
 				return undefined;
 		}
@@ -255,17 +260,10 @@ function readUtf16(bytes: unknown): string {
 
 const ERRORS = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
 
-/** An error that knows nothing of the stack it was made on, which would be the decoder's. */
 function makeError(type: unknown, message: unknown): Error {
 	const text = typeof message === "string" ? message : undefined;
-	const limit = Error.stackTraceLimit;
-	Error.stackTraceLimit = 0;
-	try {
-		if (type === "AggregateError") return new AggregateError([], text);
-		return new (ERRORS.find(({ name }) => name === type) ?? Error)(text);
-	} finally {
-		Error.stackTraceLimit = limit;
-	}
+	if (type === "AggregateError") return new AggregateError([], text);
+	return new (ERRORS.find(({ name }) => name === type) ?? Error)(text);
 }
 
 function toTypedArray(kind: number, { buffer }: Uint8Array): unknown {
@@ -273,28 +271,21 @@ function toTypedArray(kind: number, { buffer }: Uint8Array): unknown {
 	return typeof View === "function" ? Reflect.construct(View, [buffer]) : undefined;
 }
 
-/** Puts what belongs there in the place of every gap. A promise if LangChain has to load something. */
-function fillGaps(root: unknown, gaps: readonly Gap[], objects: readonly unknown[]): unknown {
-	const known = new Map<Gap, unknown>();
-	const loads: Promise<void>[] = [];
-	for (const gap of gaps)
-		if (gap.number >= 0) known.set(gap, objects[gap.number]);
-		else loads.push(loadInstance(gap.json).then((value) => void known.set(gap, value)));
-	const finish = () => replaceGaps(root, known, new Set());
-	return loads.length === 0 ? finish() : Promise.all(loads).then(finish).catch(explain);
-}
-
-/** Goes through everything that is reachable, instances of classes and their hidden properties too. */
-function replaceGaps(value: unknown, known: ReadonlyMap<Gap, unknown>, seen: Set<unknown>): unknown {
+/**
+ * Puts what belongs there in the place of every gap. Goes through everything that is reachable, instances of classes and their
+ * hidden properties too.
+ */
+function replaceGaps(value: unknown, objects: readonly unknown[], seen: Set<unknown>): unknown {
 	if (value instanceof Gap) {
-		const filled = known.get(value);
-		// A gap that another gap stands for is filled in turn, unless the two only stand for each other.
-		if (filled === undefined || filled === value) throw corrupt("it refers to itself in a way that no value can");
-		return filled instanceof Gap ? known.get(filled) : filled;
+		let filled: unknown = value;
+		// What a class made of a gap may be a gap.
+		for (let i = 0; filled instanceof Gap && i < objects.length; i++) filled = objects[filled.number];
+		if (filled instanceof Gap) throw corrupt("it refers to itself in a way that no value can");
+		return filled;
 	}
 	if (typeof value !== "object" || value === null || seen.has(value) || ArrayBuffer.isView(value)) return value;
 	seen.add(value);
-	const replace = (member: unknown) => replaceGaps(member, known, seen);
+	const replace = (member: unknown) => replaceGaps(member, objects, seen);
 	if (value instanceof Map || value instanceof Set) {
 		const items = value instanceof Map ? new Map(value) : new Set(value);
 		value.clear();
