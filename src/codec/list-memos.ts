@@ -8,18 +8,16 @@ import { endsIn } from "./messagepack.ts";
 const SHORTEST = 16;
 /** Longer lists that were read are noted only once they are encoded: most are read for their own sake, and should not wait. */
 const MOST_READ = 512;
-/** Objects, keys and values that are noted of one list, some 8 MB. Elements beyond are encoded each time. */
-const MOST_HELD = 1_000_000;
+/** Objects that are noted of one list, in some 10 MB. Elements beyond are encoded each time. */
+const MOST_OBJECTS = 100_000;
 
 /** The bytes of the first elements of a list, and all that the bytes depend on. */
 interface Memo {
 	bytes: Uint8Array;
 	/** Where each element ends in the bytes. */
 	ends: number[];
-	/** `object, prototype, size`, then elements, or keys and values; one object after the other. */
-	readonly held: unknown[];
-	/** Where each element is noted in `held`: first of all, the element itself. */
-	readonly starts: number[];
+	/** Of each element: `object, prototype, size`, then members, or keys and values; first itself, then each object inside. */
+	readonly held: (readonly unknown[])[];
 	/** Objects of these elements, and perhaps of others that followed them. */
 	readonly objects: Set<object>;
 }
@@ -66,7 +64,7 @@ export class ListMemos {
 	}
 
 	#begin(list: readonly unknown[]): Memo {
-		const memo = { bytes: Uint8Array.of(LAYOUT.array), ends: [], held: [], starts: [], objects: new Set<object>() };
+		const memo = { bytes: Uint8Array.of(LAYOUT.array), ends: [], held: [], objects: new Set<object>() };
 		this.#memos.set(list[0] as object, memo);
 		return memo;
 	}
@@ -74,11 +72,8 @@ export class ListMemos {
 	/** Replaces what a memo has of a list from `count` elements on. */
 	#append(list: readonly unknown[], memo: Memo, count: number, tail: Uint8Array): void {
 		const end = memo.ends[count - 1] ?? 1;
-		if (count < memo.starts.length) {
-			memo.held.length = memo.starts[count] as number;
-			memo.starts.length = count;
-			memo.ends.length = count;
-		}
+		memo.held.length = count;
+		memo.ends.length = count;
 		if (end < memo.bytes.length || tail.length > 1) {
 			const bytes = new Uint8Array(end + tail.length - 1);
 			bytes.set(memo.bytes.subarray(0, end));
@@ -100,18 +95,15 @@ export class ListMemos {
 	}
 
 	/** Notes the elements that a memo does not have yet, as far as that can be done. */
-	#note(memo: Memo, list: readonly unknown[]): void {
-		const { held, starts, ends, objects } = memo;
-		for (let i = starts.length; i < list.length; i++) {
-			const start = held.length;
-			if (start > MOST_HELD || !this.#hold(list[i], held) || held.length === start) {
-				held.length = start;
-				break;
-			}
-			for (let at = start; at < held.length; at = nextIn(held, at)) objects.add(held[at] as object);
-			starts.push(start);
+	#note({ held, ends, objects }: Memo, list: readonly unknown[]): void {
+		for (let i = held.length; i < list.length && objects.size <= MOST_OBJECTS; i++) {
+			const noted: unknown[] = [];
+			if (!this.#hold(list[i], noted) || noted.length === 0) break;
+			for (let at = 0; at < noted.length; at = nextIn(noted, at)) objects.add(noted[at] as object);
+			// Without the room that is left for more.
+			held.push(noted.slice());
 		}
-		ends.length = starts.length;
+		ends.length = held.length;
 	}
 
 	/** Notes all that the bytes of a value depend on; false if that can't be compared. */
@@ -154,15 +146,12 @@ function nextIn(held: readonly unknown[], at: number): number {
 }
 
 /** How many elements at the beginning of a list are the same and as they were. */
-function countSame(list: readonly unknown[], { starts, held }: Memo): number {
-	const most = Math.min(list.length, starts.length);
-	for (let i = 0; i < most; i++) {
-		const end = starts[i + 1] ?? held.length;
-		let at = starts[i] as number;
-		if (list[i] !== held[at]) return i;
-		for (; at < end; at = nextIn(held, at)) if (!isAsHeld(held, at)) return i;
+function countSame(list: readonly unknown[], { held }: Memo): number {
+	for (const [i, noted] of held.entries()) {
+		if (list[i] !== noted[0]) return i;
+		for (let at = 0; at < noted.length; at = nextIn(noted, at)) if (!isAsHeld(noted, at)) return i;
 	}
-	return most;
+	return held.length;
 }
 
 /** Whether the object that is noted here is as it was. */
