@@ -45,15 +45,15 @@ export class Encoder {
 	}
 
 	/** `undefined` if all must be walked: references count all objects of the list, and holes all elements. */
-	readonly #encodeTail = (list: readonly unknown[], start: number, known: ReadonlySet<object>) => {
-		const walk = new Walk(this.#options, known);
-		const tail: unknown[] = [];
-		for (let i = start; i < list.length && walk.references.length === 0; i++) tail.push(walk.walk(list[i]));
-		return walk.references.length > 0 || isSparse(list) ? undefined : pack(tail, LAYOUT.array);
+	readonly #encodeTail = (list: readonly unknown[], start: number) => {
+		const walk = new Walk(this.#options, 0);
+		const tail = list.slice(start).map((element) => walk.walk(element));
+		if (walk.references.length > 0 || isSparse(list)) return undefined;
+		return { bytes: pack(tail, LAYOUT.array), objects: walk.seen };
 	};
 
 	#encodeWhole(value: unknown): Uint8Array {
-		const walk = new Walk(this.#options);
+		const walk = new Walk(this.#options, -1);
 		const plain = walk.walk(isUnstorable(value) && !this.#options.isStrict ? undefined : value);
 		if (walk.references.length === 0) return pack(plain, layoutOf(plain));
 		walk.numberReferences();
@@ -67,27 +67,24 @@ export class Encoder {
  */
 class Walk {
 	readonly #options: Options;
-	/** Objects of elements that are not walked, since their bytes are known. */
-	readonly #known: ReadonlySet<object> | undefined;
 	/** Objects of this value, in the order in which the decoder will number them. */
-	#seen: Set<object> | undefined;
+	readonly seen = new Set<unknown>();
 	/** Tagged values that have an object in the place of its number. */
 	readonly references: unknown[][] = [];
 	/** What objects gave in their place. */
 	#standIns: Map<unknown, unknown> | undefined;
 	#depth: number;
 
-	/** @param known if elements of the top are walked one by one: objects of others */
-	constructor(options: Options, known?: ReadonlySet<object>) {
+	/** @param depth of what is around the value; -1 for the value at the top */
+	constructor(options: Options, depth: number) {
 		this.#options = options;
-		this.#known = known;
-		this.#depth = known === undefined ? -1 : 0;
+		this.#depth = depth;
 	}
 
 	/** Few values have references, so that objects are numbered only once some were found. */
 	numberReferences(): void {
-		const numbers = new Map([...(this.#seen ?? [])].map((object, number) => [object, number]));
-		for (const reference of this.references) reference[2] = numbers.get(reference[2] as object);
+		const numbers = new Map([...this.seen].map((object, number) => [object, number]));
+		for (const reference of this.references) reference[2] = numbers.get(reference[2]);
 	}
 
 	/** What msgpackr is to write for a value: the value itself if it keeps all of it. */
@@ -133,9 +130,8 @@ class Walk {
 	/** Gives an object the next number; false if it has one. */
 	#markSeen(value: object): boolean {
 		if (this.#options.ignoresSharing) return true;
-		this.#seen ??= new Set();
-		const { size } = this.#seen;
-		return !this.#known?.has(value) && this.#seen.add(value).size > size;
+		const { size } = this.seen;
+		return this.seen.add(value).size > size;
 	}
 
 	#walkArray(value: unknown[]): unknown[] {
@@ -271,7 +267,7 @@ class Walk {
 		// msgpackr would see more in the object itself than its properties.
 		if (stand === value) return this.#walkProperties({ ...value });
 		// Only what is stored in its place has a number.
-		this.#seen?.delete(value);
+		this.seen.delete(value);
 		return this.walk(stand);
 	}
 }

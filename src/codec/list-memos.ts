@@ -8,8 +8,8 @@ import { endsIn } from "./messagepack.ts";
 const SHORTEST = 16;
 /** Longer lists that were read are noted only once they are encoded: most are read for their own sake, and should not wait. */
 const MOST_READ = 512;
-/** Objects that are noted of one list, in some 10 MB. Elements beyond are encoded each time. */
-const MOST_OBJECTS = 100_000;
+/** Objects, keys and values that are noted of one list, some 8 MB. Elements beyond are encoded each time. */
+const MOST_HELD = 1_000_000;
 
 /** The bytes of the first elements of a list, and all that the bytes depend on. */
 interface Memo {
@@ -18,16 +18,10 @@ interface Memo {
 	ends: number[];
 	/** Of each element: `object, prototype, size`, then members, or keys and values; first itself, then each object inside. */
 	readonly held: (readonly unknown[])[];
-	/** Objects of these elements, and perhaps of others that followed them. */
-	readonly objects: Set<object>;
 }
 
-/**
- * The bytes of a list's elements from `start` on, if they do not depend on those before.
- *
- * @param known objects of those before
- */
-type EncodeTail = (list: readonly unknown[], start: number, known: ReadonlySet<object>) => Uint8Array | undefined;
+/** The bytes of a list's elements from `start` on, and their objects; nothing if the bytes depend on the elements before. */
+type EncodeTail = (list: readonly unknown[], start: number) => { bytes: Uint8Array; objects: Set<unknown> } | undefined;
 
 /**
  * Remembers the bytes of long lists, with all that must not have changed since. A conversation is encoded at every step, and
@@ -56,15 +50,17 @@ export class ListMemos {
 			return undefined;
 		}
 		const count = countSame(list, memo);
-		if (count === 0) memo.objects.clear();
-		const tail = encodeTail(list, count, memo.objects);
-		if (tail === undefined) this.#memos.delete(list[0] as object);
-		else this.#append(list, memo, count, tail);
-		return tail && memo.bytes;
+		const tail = encodeTail(list, count);
+		if (tail === undefined || holdsAny(memo, count, tail.objects)) {
+			this.#memos.delete(list[0] as object);
+			return undefined;
+		}
+		this.#append(list, memo, count, tail.bytes);
+		return memo.bytes;
 	}
 
 	#begin(list: readonly unknown[]): Memo {
-		const memo = { bytes: Uint8Array.of(LAYOUT.array), ends: [], held: [], objects: new Set<object>() };
+		const memo = { bytes: Uint8Array.of(LAYOUT.array), ends: [], held: [] };
 		this.#memos.set(list[0] as object, memo);
 		return memo;
 	}
@@ -95,13 +91,14 @@ export class ListMemos {
 	}
 
 	/** Notes the elements that a memo does not have yet, as far as that can be done. */
-	#note({ held, ends, objects }: Memo, list: readonly unknown[]): void {
-		for (let i = held.length; i < list.length && objects.size <= MOST_OBJECTS; i++) {
+	#note({ held, ends }: Memo, list: readonly unknown[]): void {
+		let size = held.reduce((sum, noted) => sum + noted.length, 0);
+		for (let i = held.length; i < list.length && size <= MOST_HELD; i++) {
 			const noted: unknown[] = [];
 			if (!this.#hold(list[i], noted) || noted.length === 0) break;
-			for (let at = 0; at < noted.length; at = nextIn(noted, at)) objects.add(noted[at] as object);
 			// Without the room that is left for more.
 			held.push(noted.slice());
+			size += noted.length;
 		}
 		ends.length = held.length;
 	}
@@ -152,6 +149,15 @@ function countSame(list: readonly unknown[], { held }: Memo): number {
 		for (let at = 0; at < noted.length; at = nextIn(noted, at)) if (!isAsHeld(noted, at)) return i;
 	}
 	return held.length;
+}
+
+/** Whether one of the first elements has one of these objects. */
+function holdsAny({ held }: Memo, count: number, objects: ReadonlySet<unknown>): boolean {
+	for (let i = 0; i < count && objects.size > 0; i++) {
+		const noted = held[i] as readonly unknown[];
+		for (let at = 0; at < noted.length; at = nextIn(noted, at)) if (objects.has(noted[at])) return true;
+	}
+	return false;
 }
 
 /** Whether the object that is noted here is as it was. */
