@@ -53,47 +53,48 @@ async function load(parts: unknown[]): Promise<void> {
 
 /** Makes one value of what msgpackr made, in place, as nobody else has it. */
 class Restoration {
-	readonly #classes: ClassRegistry;
-	readonly #isList: boolean;
+	// No private names: one is made for each value, and to give an object those takes longer than most values.
+	readonly classes: ClassRegistry;
+	readonly isList: boolean;
 	/** Objects by number, kept only if the value has references. */
-	readonly #objects: unknown[] | undefined;
-	#hasGaps = false;
+	readonly objects: unknown[] | undefined;
+	hasGaps = false;
 
 	constructor(classes: ClassRegistry, layout: number) {
-		this.#classes = classes;
-		this.#isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
-		this.#objects = layout & LAYOUT.refs ? [] : undefined;
+		this.classes = classes;
+		this.isList = (layout & ~LAYOUT.refs) === LAYOUT.array;
+		this.objects = layout & LAYOUT.refs ? [] : undefined;
 	}
 
 	restoreTop(value: unknown): unknown {
-		const restored = this.#isList ? this.#restoreElements(value as unknown[]) : this.#restore(value);
-		return this.#hasGaps ? replaceGaps(restored, this.#objects ?? [], new Set()) : restored;
+		const restored = this.isList ? this.restoreElements(value as unknown[]) : this.restore(value);
+		return this.hasGaps ? replaceGaps(restored, this.objects ?? [], new Set()) : restored;
 	}
 
-	#restore(value: unknown): unknown {
+	restore(value: unknown): unknown {
 		if (typeof value !== "object" || value === null) return value;
 		if (Array.isArray(value))
-			return value.length > 0 && value[0] === undefined ? this.#restoreTagged(value) : this.#restoreElements(value);
-		this.#objects?.push(value);
+			return value.length > 0 && value[0] === undefined ? this.restoreTagged(value) : this.restoreElements(value);
+		this.objects?.push(value);
 		if (value instanceof Uint8Array) return value;
 		for (const key in value) {
 			const member = (value as Fields)[key];
-			if (typeof member === "object" && member !== null) (value as Fields)[key] = this.#restore(member);
+			if (typeof member === "object" && member !== null) (value as Fields)[key] = this.restore(member);
 		}
 		return value;
 	}
 
-	#restoreElements(list: unknown[]): unknown[] {
-		this.#objects?.push(list);
+	restoreElements(list: unknown[]): unknown[] {
+		this.objects?.push(list);
 		for (let i = 0; i < list.length; i++) {
 			const element = list[i];
-			if (typeof element === "object" && element !== null) list[i] = this.#restore(element);
+			if (typeof element === "object" && element !== null) list[i] = this.restore(element);
 		}
 		return list;
 	}
 
 	/** Containers exist before their members, which may refer to them; all else is made once its fields are known. */
-	#restoreTagged(parts: unknown[]): unknown {
+	restoreTagged(parts: unknown[]): unknown {
 		switch (parts[1]) {
 			case TAG.negativeZero:
 				return -0;
@@ -102,59 +103,59 @@ class Restoration {
 			case TAG.text:
 				return readUtf16(parts[FIELDS]);
 			case TAG.reference:
-				return this.#resolve(parts[FIELDS]);
+				return this.resolve(parts[FIELDS]);
 			case TAG.array:
 				parts.splice(0, FIELDS);
-				return this.#restoreElements(parts);
+				return this.restoreElements(parts);
 			case TAG.object:
-				return this.#restoreEntries(parts, FIELDS, this.#begin({}));
+				return this.restoreEntries(parts, FIELDS, this.begin({}));
 			case TAG.map: {
-				const map = this.#begin(new Map());
-				this.#restorePairs(parts, FIELDS, (key, value) => map.set(key, value));
+				const map = this.begin(new Map());
+				this.restorePairs(parts, FIELDS, (key, value) => map.set(key, value));
 				return map;
 			}
 			case TAG.set: {
-				const set = this.#begin(new Set());
-				for (let i = FIELDS; i < parts.length; i++) set.add(this.#restore(parts[i]));
+				const set = this.begin(new Set());
+				for (let i = FIELDS; i < parts.length; i++) set.add(this.restore(parts[i]));
 				return set;
 			}
 			case TAG.loadable:
-				return this.#begin(parts[FIELDS]);
+				return this.begin(parts[FIELDS]);
 			case TAG.sparse:
-				return this.#restoreSparse(parts, this.#begin([]));
+				return this.restoreSparse(parts, this.begin([]));
 			default:
-				return this.#restoreConstructed(parts);
+				return this.restoreConstructed(parts);
 		}
 	}
 
 	/** Gives an object the next number. */
-	#begin<T>(object: T): T {
-		this.#objects?.push(object);
+	begin<T>(object: T): T {
+		this.objects?.push(object);
 		return object;
 	}
 
-	#resolve(number: unknown): unknown {
-		if (this.#objects === undefined || !isIndex(number, this.#objects.length))
+	resolve(number: unknown): unknown {
+		if (this.objects === undefined || !isIndex(number, this.objects.length))
 			throw corrupt("a reference to an object that is not there");
-		const object = this.#objects[number];
-		this.#hasGaps ||= object === undefined;
+		const object = this.objects[number];
+		this.hasGaps ||= object === undefined;
 		return object ?? new Gap(number);
 	}
 
-	#restorePairs(parts: unknown[], start: number, add: (key: unknown, value: unknown) => void): void {
+	restorePairs(parts: unknown[], start: number, add: (key: unknown, value: unknown) => void): void {
 		if ((parts.length - start) % 2 !== 0) throw corrupt("a key that has no value");
-		for (let i = start; i < parts.length; i += 2) add(this.#restore(parts[i]), this.#restore(parts[i + 1]));
+		for (let i = start; i < parts.length; i += 2) add(this.restore(parts[i]), this.restore(parts[i + 1]));
 	}
 
-	#restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
-		this.#restorePairs(parts, start, (key, value) => {
+	restoreEntries<T extends object>(parts: unknown[], start: number, target: T): T {
+		this.restorePairs(parts, start, (key, value) => {
 			if (typeof key !== "string") throw corrupt("a key that is not a string");
 			define(target, key, value, true);
 		});
 		return target;
 	}
 
-	#restoreSparse(parts: unknown[], list: unknown[]): unknown[] {
+	restoreSparse(parts: unknown[], list: unknown[]): unknown[] {
 		const length = parts[FIELDS];
 		if (!isIndex(length, 2 ** 32)) throw corrupt("a length that no array has");
 		// Setting `length` would make room for all of it; an element far out makes no more room than it needs.
@@ -162,44 +163,44 @@ class Restoration {
 			list[length - 1] = undefined;
 			delete list[length - 1];
 		}
-		this.#restorePairs(parts, FIELDS + 1, (index, element) => {
+		this.restorePairs(parts, FIELDS + 1, (index, element) => {
 			if (!isIndex(index, length)) throw corrupt("an index that its array does not have");
 			list[index] = element;
 		});
 		return list;
 	}
 
-	#restoreConstructed(parts: unknown[]): unknown {
-		const number = this.#objects === undefined ? -1 : this.#objects.push(undefined) - 1;
+	restoreConstructed(parts: unknown[]): unknown {
+		const number = this.objects === undefined ? -1 : this.objects.push(undefined) - 1;
 		const tag = parts[1] as number;
-		const value = tag === TAG.error ? this.#restoreError(parts, number) : this.#construct(tag, parts);
+		const value = tag === TAG.error ? this.restoreError(parts, number) : this.construct(tag, parts);
 		if (value === undefined) throw corrupt(`unknown tag ${tag}, or fields that do not fit it`);
-		if (this.#objects !== undefined) this.#objects[number] = value;
+		if (this.objects !== undefined) this.objects[number] = value;
 		return value;
 	}
 
-	#restoreError(parts: unknown[], number: number): Error {
+	restoreError(parts: unknown[], number: number): Error {
 		const flags = parts[FIELDS];
 		if (!isIndex(flags, 4) || parts.length < FIELDS + 5) throw corrupt("an error with too few fields");
-		const [type, name, message, stack] = parts.slice(FIELDS + 1, FIELDS + 5).map((field) => this.#restore(field));
+		const [type, name, message, stack] = parts.slice(FIELDS + 1, FIELDS + 5).map((field) => this.restore(field));
 		const error = makeError(type, message);
-		if (this.#objects !== undefined) this.#objects[number] = error;
+		if (this.objects !== undefined) this.objects[number] = error;
 		// Set before anything looks at it: the engine would put it into words, with whatever name the error has then.
 		error.stack = stack as string;
 		let at = FIELDS + 5;
-		if (flags & 1) define(error, "cause", this.#restore(parts[at++]));
-		if (flags & 2) define(error, "errors", this.#restore(parts[at++]));
+		if (flags & 1) define(error, "cause", this.restore(parts[at++]));
+		if (flags & 2) define(error, "errors", this.restore(parts[at++]));
 		if (at > parts.length) throw corrupt("an error with too few fields");
-		this.#restoreEntries(parts, at, error);
+		this.restoreEntries(parts, at, error);
 		for (const [key, hidden] of Object.entries({ name, message }))
 			if (!Object.prototype.propertyIsEnumerable.call(error, key) && error[key as keyof Error] !== hidden)
 				define(error, key, hidden);
 		return error;
 	}
 
-	#construct(tag: number, parts: unknown[]): unknown {
-		if (tag >= TAG.langchain) return makeInstance(tag - TAG.langchain, this.#restoreArguments(parts));
-		for (let i = FIELDS; i < parts.length; i++) parts[i] = this.#restore(parts[i]);
+	construct(tag: number, parts: unknown[]): unknown {
+		if (tag >= TAG.langchain) return makeInstance(tag - TAG.langchain, this.restoreArguments(parts));
+		for (let i = FIELDS; i < parts.length; i++) parts[i] = this.restore(parts[i]);
 		const [, , first, second, third] = parts;
 		switch (tag) {
 			case TAG.date:
@@ -221,20 +222,20 @@ class Restoration {
 			case TAG.deltaSnapshot:
 				return new DeltaSnapshot(first);
 			case TAG.registered:
-				return this.#classes.make(first, second);
+				return this.classes.make(first, second);
 			default:
 				return undefined;
 		}
 	}
 
-	#restoreArguments(parts: unknown[]): Fields {
+	restoreArguments(parts: unknown[]): Fields {
 		const fields: Fields = {};
 		if (parts.length % 2 !== 0) throw corrupt("an argument that has no value");
 		for (let i = FIELDS; i < parts.length; i += 2) {
-			const part = this.#restore(parts[i]);
+			const part = this.restore(parts[i]);
 			const key = typeof part === "number" ? ARGUMENTS[part] : part;
 			if (typeof key !== "string") throw corrupt("an argument without a name");
-			const value = this.#restore(parts[i + 1]);
+			const value = this.restore(parts[i + 1]);
 			if (key !== "__proto__") fields[key] = value;
 		}
 		return fields;
