@@ -1,5 +1,5 @@
 import { CheckpointError, quote } from "../errors.ts";
-import { define, isRecord } from "./built-ins.ts";
+import { isRecord } from "./built-ins.ts";
 import { corrupt } from "./messagepack.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any class will do, whatever its constructor takes
@@ -72,7 +72,5 @@ function toEntry(name: string, given: AnyClass | ClassHooks): Entry {
 }
 
 function copyFields(instance: object): object {
-	const fields = {};
-	for (const key of Object.keys(instance)) define(fields, key, (instance as Record<string, unknown>)[key], true);
-	return fields;
+	return { ...instance };
 }

@@ -1,9 +1,8 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
-import { Decoder } from "./decoder.ts";
+import { decode } from "./decoder.ts";
 import { Encoder } from "./encoder.ts";
-import { LAYOUT } from "./format.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -29,12 +28,11 @@ export interface CodecOptions {
 /** The built-in codec. */
 export class DeltaCodec implements Codec {
 	readonly #encoder: Encoder;
-	readonly #decoder: Decoder;
+	readonly #classes: ClassRegistry;
 
 	constructor({ classes, strict }: CodecOptions = {}) {
-		const registry = new ClassRegistry(classes);
-		this.#encoder = new Encoder(registry, strict);
-		this.#decoder = new Decoder(registry);
+		this.#classes = new ClassRegistry(classes);
+		this.#encoder = new Encoder({ classes: this.#classes, isStrict: strict });
 	}
 
 	encode(value: unknown): Encoded {
@@ -42,16 +40,13 @@ export class DeltaCodec implements Codec {
 	}
 
 	decode({ bytes }: Encoded, willBeExtended = false): unknown {
-		if (!willBeExtended || bytes[0] !== LAYOUT.array) return this.#decoder.decode(bytes);
-		const ends: number[] = [];
-		const value = this.#decoder.decode(bytes, ends);
-		this.#encoder.memos.keepRead(value, bytes, ends);
+		const value = decode(bytes, this.#classes);
+		if (willBeExtended) this.#encoder.memos.keepRead(value, bytes);
 		return value;
 	}
 }
 
-const rowEncoder = new Encoder(undefined, false, true);
-const rowDecoder = new Decoder();
+const rowEncoder = new Encoder({ ignoresSharing: true });
 
 /** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */
 export function packPlain(fields: readonly unknown[]): Uint8Array {
@@ -60,7 +55,7 @@ export function packPlain(fields: readonly unknown[]): Uint8Array {
 
 /** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */
 export function unpackPlain(bytes: Uint8Array): unknown[] {
-	const value = rowDecoder.decode(bytes);
+	const value = decode(bytes);
 	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
 	return value;
 }

@@ -6,70 +6,70 @@ import { endsIn } from "./messagepack.ts";
 
 /** A shorter list is quicker to encode than to compare. */
 const SHORTEST = 16;
-/** A longer list has small elements: to note a million of them takes longer than to encode them three times. */
-const LONGEST = 100_000;
 /** Longer lists that were read are noted only once they are encoded: most are read for their own sake, and should not wait. */
 const MOST_READ = 512;
 /** Objects, keys and values that are noted of one list, some 8 MB. Elements beyond are encoded each time. */
 const MOST_HELD = 1_000_000;
 
-/** The first elements of a list, their bytes, and all that the bytes depend on. */
+/** The bytes of the first elements of a list, and all that the bytes depend on. */
 interface Memo {
-	readonly elements: unknown[];
 	bytes: Uint8Array;
 	/** Where each element ends in the bytes. */
-	readonly ends: number[];
-	/** `object, prototype, size`, then elements, or keys and values; one object after the other. */
-	readonly held: unknown[];
-	/** Where each element begins in `held`. */
-	readonly starts: number[];
-	/** Objects of these elements, and perhaps of others that followed them. */
-	readonly objects: Set<object>;
+	ends: number[];
+	/** Of each element: `object, prototype, size`, then members, or keys and values; first itself, then each object inside. */
+	readonly held: (readonly unknown[])[];
 }
 
+/** The bytes of a list's elements from `start` on, and their objects; nothing if the bytes depend on the elements before. */
+type EncodeTail = (list: readonly unknown[], start: number) => { bytes: Uint8Array; objects: Set<unknown> } | undefined;
+
 /**
- * Remembers the bytes of long lists, with all that must not have changed since. A conversation is encoded at every step, and all but its last messages are the same objects as the step before. To compare
- * them is several times as quick as to encode them, and needs no trust: a change in place, at any depth, is seen.
+ * Remembers the bytes of long lists, with all that must not have changed since. A conversation is encoded at every step, and
+ * all but its last messages are the same objects as the step before. To compare them is several times as quick as to encode
+ * them, and needs no trust: a change in place, at any depth, is seen.
  *
  * To note all that a list holds takes time too, so that it is done only when the list comes the second time, or was read to
- * be extended. Elements are remembered up to the first one that has anything but plain objects, arrays, messages and
- * primitive values. A list is found by its first element, and forgotten with it; branches of a conversation share a memo.
+ * be extended; until then its memo is empty. Elements are remembered up to the first one that is no object, or has anything but
+ * plain objects, arrays, messages and primitive values. A list is found by its first element, and forgotten with it; branches
+ * of a conversation share a memo.
  */
 export class ListMemos {
-	readonly #memos = new WeakMap<object, Memo | "seen">();
+	readonly #memos = new WeakMap<object, Memo>();
 	readonly #classes: ClassRegistry;
 
 	constructor(classes: ClassRegistry) {
 		this.#classes = classes;
 	}
 
-	/** What is remembered of a long list, and how many of its first elements are still as they were. */
-	find(list: unknown): { list: readonly unknown[]; memo: Memo; count: number } | undefined {
+	/** The bytes of a long list, if it came before, from those of its elements that are new. */
+	extend(list: unknown, encodeTail: EncodeTail): Uint8Array | undefined {
 		if (!isLong(list)) return undefined;
-		const known = this.#memos.get(list[0] as object);
-		if (known === undefined) this.#memos.set(list[0] as object, "seen");
-		if (known === undefined || known === "seen") return known && { list, memo: this.#begin(list), count: 0 };
-		const count = countSame(list, known);
-		return { list, memo: count === 0 ? this.#begin(list) : known, count };
+		const memo = this.#memos.get(list[0] as object);
+		if (memo === undefined) {
+			this.#begin(list);
+			return undefined;
+		}
+		const count = countSame(list, memo);
+		const tail = encodeTail(list, count);
+		if (tail === undefined || holdsAny(memo, count, tail.objects)) {
+			this.#memos.delete(list[0] as object);
+			return undefined;
+		}
+		this.#append(list, memo, count, tail.bytes);
+		return memo.bytes;
 	}
 
-	#begin(list: readonly unknown[], bytes: Uint8Array = Uint8Array.of(LAYOUT.array), ends: number[] = []): Memo {
-		const memo = { elements: [], bytes, ends, held: [], starts: [], objects: new Set<object>() };
+	#begin(list: readonly unknown[]): Memo {
+		const memo = { bytes: Uint8Array.of(LAYOUT.array), ends: [], held: [] };
 		this.#memos.set(list[0] as object, memo);
 		return memo;
 	}
 
-	forget(list: readonly unknown[]): void {
-		this.#memos.delete(list[0] as object);
-	}
-
-	/** The bytes of a list that was found, from those of the list of its other elements. */
-	append(list: readonly unknown[], memo: Memo, count: number, tail: Uint8Array): Uint8Array {
+	/** Replaces what a memo has of a list from `count` elements on. */
+	#append(list: readonly unknown[], memo: Memo, count: number, tail: Uint8Array): void {
 		const end = memo.ends[count - 1] ?? 1;
-		if (count < memo.elements.length) {
-			memo.held.length = memo.starts[count] as number;
-			for (const each of [memo.elements, memo.starts, memo.ends]) each.length = count;
-		}
+		memo.held.length = count;
+		memo.ends.length = count;
 		if (end < memo.bytes.length || tail.length > 1) {
 			const bytes = new Uint8Array(end + tail.length - 1);
 			bytes.set(memo.bytes.subarray(0, end));
@@ -78,30 +78,29 @@ export class ListMemos {
 		}
 		for (const tailEnd of endsIn(tail)) memo.ends.push(end + tailEnd - 1);
 		this.#note(memo, list);
-		return memo.bytes;
 	}
 
-	/** Takes down a list that was read and will be extended, and where its elements end. */
-	keepRead(list: unknown, bytes: Uint8Array, ends: number[]): void {
-		if (!isLong(list)) return;
-		if (list.length > MOST_READ) this.#memos.set(list[0] as object, "seen");
-		else this.#note(this.#begin(list, bytes, ends), list);
+	/** Takes down a list that was read and will be extended. */
+	keepRead(list: unknown, bytes: Uint8Array): void {
+		if (!isLong(list) || bytes[0] !== LAYOUT.array) return;
+		const memo = this.#begin(list);
+		if (list.length > MOST_READ) return;
+		memo.bytes = bytes;
+		memo.ends = endsIn(bytes);
+		this.#note(memo, list);
 	}
 
 	/** Notes the elements that a memo does not have yet, as far as that can be done. */
-	#note(memo: Memo, list: readonly unknown[]): void {
-		const { elements, held, starts, ends, objects } = memo;
-		for (let i = elements.length; i < list.length; i++) {
-			const start = held.length;
-			if (start > MOST_HELD || !this.#hold(list[i], held)) {
-				held.length = start;
-				break;
-			}
-			for (let at = start; at < held.length; at = nextIn(held, at)) objects.add(held[at] as object);
-			elements.push(list[i]);
-			starts.push(start);
+	#note({ held, ends }: Memo, list: readonly unknown[]): void {
+		let size = held.reduce((sum, noted) => sum + noted.length, 0);
+		for (let i = held.length; i < list.length && size <= MOST_HELD; i++) {
+			const noted: unknown[] = [];
+			if (!this.#hold(list[i], noted) || noted.length === 0) break;
+			// Without the room that is left for more.
+			held.push(noted.slice());
+			size += noted.length;
 		}
-		ends.length = elements.length;
+		ends.length = held.length;
 	}
 
 	/** Notes all that the bytes of a value depend on; false if that can't be compared. */
@@ -127,7 +126,7 @@ export class ListMemos {
 
 /** A list that is worth to be remembered, and can be found by its first element. */
 function isLong(list: unknown): list is readonly unknown[] {
-	if (!Array.isArray(list) || list.length < SHORTEST || list.length > LONGEST) return false;
+	if (!Array.isArray(list) || list.length < SHORTEST) return false;
 	if (Object.getPrototypeOf(list) !== Array.prototype) return false;
 	return typeof list[0] === "object" && list[0] !== null;
 }
@@ -144,15 +143,21 @@ function nextIn(held: readonly unknown[], at: number): number {
 }
 
 /** How many elements at the beginning of a list are the same and as they were. */
-function countSame(list: readonly unknown[], { elements, starts, held }: Memo): number {
-	const most = Math.min(list.length, elements.length);
-	for (let i = 0; i < most; i++) {
-		const element = list[i];
-		if (!Object.is(element, elements[i]) || (element === undefined && !(i in list))) return i;
-		const end = starts[i + 1] ?? held.length;
-		for (let at = starts[i] as number; at < end; at = nextIn(held, at)) if (!isAsHeld(held, at)) return i;
+function countSame(list: readonly unknown[], { held }: Memo): number {
+	for (const [i, noted] of held.entries()) {
+		if (list[i] !== noted[0]) return i;
+		for (let at = 0; at < noted.length; at = nextIn(noted, at)) if (!isAsHeld(noted, at)) return i;
 	}
-	return most;
+	return held.length;
+}
+
+/** Whether one of the first elements has one of these objects. */
+function holdsAny({ held }: Memo, count: number, objects: ReadonlySet<unknown>): boolean {
+	for (let i = 0; i < count && objects.size > 0; i++) {
+		const noted = held[i] as readonly unknown[];
+		for (let at = 0; at < noted.length; at = nextIn(noted, at)) if (objects.has(noted[at])) return true;
+	}
+	return false;
 }
 
 /** Whether the object that is noted here is as it was. */

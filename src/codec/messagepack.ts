@@ -1,6 +1,6 @@
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { CheckpointError } from "../errors.ts";
-import { DEEPEST, LAST_TAG, LAYOUT } from "./format.ts";
+import { DEEPEST, LAST_TAG, LAYOUT, TAG } from "./format.ts";
 
 /** msgpackr writes value after value into memory of this size, in which those that fit stay. */
 const SHARED_BYTES = 8192;
@@ -41,9 +41,9 @@ const shared = new Uint8Array(SHARED_BYTES);
 const place = { start: 0, end: 0 };
 
 /** The value of stored bytes, with tagged values as the arrays that they are, and whether there are any. */
-export function unpack(bytes: Uint8Array, ends?: number[]): { value: unknown; hasTags: boolean } {
-	validator.check(bytes, ends);
-	const { count, hasTags } = validator;
+export function unpack(bytes: Uint8Array) {
+	validator.check(bytes);
+	const { count, hasTags, hasLoadables } = validator;
 	// The header goes where the layout byte is, and before it.
 	place.end = bytes.length + HEADER_BYTES - 1;
 	const source = place.end <= SHARED_BYTES ? shared : new Uint8Array(place.end);
@@ -52,7 +52,7 @@ export function unpack(bytes: Uint8Array, ends?: number[]): { value: unknown; ha
 	place.start = layout === LAYOUT.value ? HEADER_BYTES : 0;
 	source[0] = layout === LAYOUT.array ? 0xdd : 0xdf;
 	for (let i = 1; i < HEADER_BYTES; i++) source[i] = count >>> (8 * (HEADER_BYTES - 1 - i));
-	return { value: packr.unpack(source, place), hasTags };
+	return { value: packr.unpack(source, place) as unknown, hasTags, hasLoadables };
 }
 
 /** Where each element of an encoded list ends. */
@@ -79,6 +79,7 @@ class Validator {
 	/** Elements or entries at the top. */
 	count = 0;
 	hasTags = false;
+	hasLoadables = false;
 	#bytes: Uint8Array = new Uint8Array(0);
 	#at = 0;
 
@@ -88,6 +89,7 @@ class Validator {
 		this.#at = 1;
 		this.count = 0;
 		this.hasTags = false;
+		this.hasLoadables = false;
 		const layout = (bytes[0] ?? -1) & ~LAYOUT.refs;
 		if (layout < LAYOUT.value || layout > LAYOUT.object) throw corrupt(`unknown layout ${bytes[0]}`);
 		while (this.#at < bytes.length) {
@@ -125,6 +127,7 @@ class Validator {
 			const tag = this.#bytes[this.#at + 3] ?? LAST_TAG + 1;
 			if (length < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
 			this.hasTags = true;
+			this.hasLoadables ||= tag === TAG.loadable;
 		}
 		for (let i = 0; i < length; i++) {
 			if (hasKeys) this.#skipKey();

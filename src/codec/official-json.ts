@@ -1,6 +1,5 @@
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, quote } from "../errors.ts";
-import { define } from "./built-ins.ts";
 import { ARGUMENTS } from "./format.ts";
 import { type Fields, makeInstance } from "./instances.ts";
 
@@ -37,8 +36,7 @@ function revive(value: unknown): unknown {
 	const { __lc_escaped__: escaped } = value as Fields;
 	// LangChain wraps data that looks like a record of its own, so that it is left alone.
 	if (escaped !== undefined && Object.keys(value).length === 1) return escaped;
-	const fields: Fields = {};
-	for (const [key, item] of Object.entries(value)) define(fields, key, revive(item), true);
+	const fields: Fields = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, revive(item)]));
 	if (fields.lc === 2) return reviveRecord(fields);
 	if (fields.lc === 1 && fields.type === "constructor") return reviveLangChain(fields) ?? fields;
 	return fields;

@@ -159,55 +159,20 @@ export function readValue(bytes: Uint8Array): unknown {
 
 /** The bytes that a patch makes of its base. */
 export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
-	const reader = new NumberReader(patch, 0);
-	const length = reader.number();
+	const [length, ...operations] = readValue(patch) as (number | Uint8Array)[];
 	const result: number[] = [];
 	let from = 0;
-	while (!reader.isAtEnd) {
-		const operation = reader.number();
-		const count = Math.floor(operation / 4);
-		if (operation % 4 === 1) result.push(...reader.bytes(count));
+	while (operations.length > 0) {
+		const operation = operations.shift() as number | Uint8Array;
+		if (operation instanceof Uint8Array) result.push(...operation);
 		else {
-			from += reader.number();
-			result.push(...base.subarray(from, from + count));
-			from += count;
+			from += operations.shift() as number;
+			result.push(...base.subarray(from, from + operation));
+			from += operation;
 		}
 	}
 	if (result.length !== length) throw new Error("a patch of another length than it says");
 	return Uint8Array.from(result);
-}
-
-/** Unsigned LEB128, and bytes between them. */
-class NumberReader {
-	readonly #from: Uint8Array;
-	#at: number;
-
-	constructor(from: Uint8Array, at: number) {
-		this.#from = from;
-		this.#at = at;
-	}
-
-	get isAtEnd(): boolean {
-		return this.#at >= this.#from.length;
-	}
-
-	number(): number {
-		let value = 0;
-		for (let scale = 1; ; scale *= 128) {
-			const byte = this.#from[this.#at++] as number;
-			value += (byte & 0x7f) * scale;
-			if (byte < 0x80) return value;
-		}
-	}
-
-	bytes(count: number): Uint8Array {
-		this.#at += count;
-		return this.#from.subarray(this.#at - count, this.#at);
-	}
-
-	text(): string {
-		return Buffer.from(this.bytes(this.number())).toString();
-	}
 }
 
 /** The content of an envelope. */

@@ -17,7 +17,7 @@ export interface MadeBlob {
 /** What it takes to keep a blob besides its bytes, about. */
 const BLOB_BYTES = 400;
 
-/** Bytes that a blob takes in memory: those of a list that may go on have room behind them. */
+/** Bytes that a blob takes in memory: small ones hold on to memory that they share. */
 export function weightOf({ bytes }: Encoded): number {
 	return BLOB_BYTES + bytes.buffer.byteLength;
 }
@@ -118,8 +118,7 @@ export class Blobs {
 			const bytes = applyPatches(start.bytes, layers.reverse());
 			return { type: start.type, bytes, patches: start.patches + cost, whole: start.whole };
 		} catch (cause) {
-			const reason = (cause as Error).message;
-			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together: ${reason}.`, { cause });
+			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together from its patches.`, { cause });
 		}
 	}
 
@@ -145,15 +144,10 @@ export class Blobs {
 		if (base === undefined || base.type !== type) return this.makeWhole(value);
 		if (sameBytes(base.bytes, bytes)) return undefined;
 		const { patch, usesSource } = diffBytes(base.bytes, bytes, source?.blob.bytes);
-		const cost = patchCost(patch, usesSource ? source?.blob.bytes : undefined);
+		const used = usesSource ? source : undefined;
+		const cost = patchCost(patch, used?.blob.bytes);
 		if (shouldStoreWhole(bytes.length, cost, base)) return this.makeWhole(value);
-		const row = {
-			id: await this.nextId(),
-			base: baseId,
-			source: usesSource ? source?.id : undefined,
-			type,
-			data: patch,
-		};
+		const row = { id: await this.nextId(), base: baseId, source: used?.id, type, data: patch };
 		return { row, blob: { type, bytes, patches: base.patches + cost, whole: base.whole } };
 	}
 
