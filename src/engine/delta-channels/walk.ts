@@ -1,5 +1,5 @@
 import type { CheckpointKey, DeltaBaseRow, PathReading, WriteRow } from "../../storage/storage.ts";
-import type { Engine } from "../engine.ts";
+import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Head } from "../head.ts";
 import { cacheKey, groupWrites, unpackRow } from "../rows.ts";
 import { attributeOrphans, attributeOwnWrites, attributeWrites, type PathCheckpoint } from "./attribution.ts";
@@ -29,6 +29,14 @@ export async function walk(
 	channels: readonly string[],
 	options: { withoutOwn?: boolean } = {},
 ): Promise<Map<string, RawHistory>> {
+	// What stays of a thread reads the same once some of it is removed, but not half before and half after that.
+	for (let attempt = 1; ; attempt++) {
+		const { histories, isTorn } = await walkOnce(engine, key, channels, options.withoutOwn === true);
+		if (!isTorn || attempt === MOST_ATTEMPTS) return histories;
+	}
+}
+
+async function walkOnce(engine: Engine, key: CheckpointKey, channels: readonly string[], withoutOwn: boolean) {
 	const parts = engine.parts.open(key);
 	const { changes } = parts;
 	const steps = new Steps(engine, key, parts.isEmpty ? await expectDepth(engine, key, channels) : FIRST_PAGE);
@@ -45,7 +53,7 @@ export async function walk(
 		let place = parts.follow(channel, { id: key.id, newerId: undefined }, path);
 		while (place !== undefined && !visited.has(place.id)) {
 			visited.add(place.id);
-			const part = await makePart(steps, channel, place, path.length === 0 && options.withoutOwn === true);
+			const part = await makePart(steps, channel, place, path.length === 0 && withoutOwn);
 			if (part === undefined) break;
 			path.push(part);
 			// That of the checkpoint itself is made of rows that are read in any case.
@@ -55,10 +63,8 @@ export async function walk(
 		isSound &&= place === undefined;
 		histories.set(channel, join(path));
 	}
-	if (isSound && parts.changes === changes && parts.version === steps.version) {
-		engine.parts.keep(key, parts, made);
-	}
-	return histories;
+	if (isSound && parts.changes === changes && parts.version === steps.version) engine.parts.keep(key, parts, made);
+	return { histories, isTorn: steps.isTorn };
 }
 
 /** How many rows there are to the snapshots of these channels, if LangGraph's counters tell. */
@@ -159,6 +165,9 @@ class Steps {
 	version: string | undefined;
 	/** How many rows the next read is for. */
 	page: number;
+	/** Whether something was removed between two pages. */
+	isTorn = false;
+	#stamp: number | undefined;
 
 	constructor(engine: Engine, key: CheckpointKey, page: number) {
 		this.#engine = engine;
@@ -168,7 +177,15 @@ class Steps {
 
 	async get(id: string | undefined): Promise<Step | undefined> {
 		if (id === undefined) return undefined;
-		if (!this.#steps.has(id)) this.#add(await this.#engine.storage.readPath({ ...this.#key, id }, this.page));
+		const known = this.#steps.get(id);
+		if (known !== undefined) return known;
+		const { storage } = this.#engine;
+		const found = await storage.readPath({ ...this.#key, id }, this.page);
+		// A row that is not there may be gone for long, or since the page before.
+		const { stamp } = found.path[0] ?? (await storage.getThread(this.#key.threadId)) ?? {};
+		this.isTorn ||= this.#steps.size > 0 && stamp !== this.#stamp;
+		this.#stamp = stamp;
+		this.#add(found);
 		return this.#steps.get(id);
 	}
 
