@@ -1,5 +1,4 @@
 export type { Classes, ClassHooks } from "./codec/class-registry.ts";
-export { decodeOfficial } from "./codec/official-json.ts";
 export type { Compacted, CompactProgress } from "./engine/maintenance/compact.ts";
 export type {
 	CheckpointInfo,

@@ -60,25 +60,6 @@ export function unpackPlain(bytes: Uint8Array): unknown[] {
 	return value;
 }
 
-/** The built-in codec in the shape of LangGraph's own serializers, for code that asks a saver for its `serde`. */
-export class DeltaSerializer implements SerializerProtocol {
-	readonly #codec: DeltaCodec;
-
-	constructor(codec = new DeltaCodec()) {
-		this.#codec = codec;
-	}
-
-	async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
-		// Bytes of its own, which the caller may change.
-		return ["delta", this.#codec.encode(value).bytes.slice()];
-	}
-
-	async loadsTyped(_type: string, data: Uint8Array | string): Promise<unknown> {
-		const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
-		return this.#codec.decode({ type: undefined, bytes });
-	}
-}
-
 /** What a serializer made of a value: a pair of its type, and text or bytes. */
 function toEncoded(answer: [string, Uint8Array | string]): Encoded {
 	const [type, data] = Array.isArray(answer) ? answer : [];

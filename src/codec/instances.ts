@@ -87,9 +87,9 @@ export function argumentsOf({ args }: InstanceKind, instance: Fields): unknown[]
 	return list;
 }
 
-/** Builds an instance of a class by its number, or its name in LangChain's own JSON; `undefined` if it is not known. */
-export function makeInstance(which: unknown, fields: Fields): object | undefined {
-	const kind = typeof which === "number" ? KINDS[which] : KINDS.find(({ name }) => name === which);
+/** Builds an instance of a class by its number; `undefined` if it is not known. */
+export function makeInstance(number: number, fields: Fields): object | undefined {
+	const kind = KINDS[number];
 	if (kind === undefined || !hasBoundedTexts(fields)) return undefined;
 	return new kind.type((kind.name === "StringPromptValue" ? fields.value : fields) as never);
 }

@@ -10,7 +10,7 @@ import {
 	type PendingWrite,
 	type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { type CodecOptions, DeltaCodec, DeltaSerializer, SerdeCodec } from "../codec/codec.ts";
+import { type CodecOptions, DeltaCodec, SerdeCodec } from "../codec/codec.ts";
 import { readHistory } from "../engine/delta-channels/history.ts";
 import { Engine } from "../engine/engine.ts";
 import { type Compacted, type CompactProgress, compact } from "../engine/maintenance/compact.ts";
@@ -117,9 +117,8 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	constructor(storage: Storage, options: SaverOptions = {}) {
 		const { serde, cacheBytes = DEFAULT_CACHE_BYTES, onConflict } = options;
 		checkOptions("DeltaSaver", { cacheBytes, onConflict }, SAVER_OPTIONS);
-		const builtIn = new DeltaCodec(options);
-		super(serde ?? new DeltaSerializer(builtIn));
-		const codec = serde === undefined ? builtIn : new SerdeCodec(serde);
+		super(serde);
+		const codec = serde === undefined ? new DeltaCodec(options) : new SerdeCodec(serde);
 		this._storage = storage;
 		this._engine = new Engine(storage, codec, cacheBytes);
 		this._chosenPasts = onConflict === "reject" ? new ChosenPasts() : undefined;
