@@ -9,14 +9,15 @@ export interface Origin {
 	/** Names the run or state update that put it, where that is known. */
 	readonly actor?: number | undefined;
 	/** Whether an update took over tasks of its parent that had finished. */
-	readonly absorbed?: boolean;
+	readonly absorbed?: boolean | undefined;
 	/** The checkpoint that it is a copy of. */
 	readonly copyOf?: string | undefined;
 	/** The runs that put it again later. */
-	readonly again?: readonly number[];
-	/** What it had in `versions_seen.__interrupt__` before that, and its versions; see {@link PathCheckpoint}. */
-	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
-	readonly firstVersions?: Readonly<Record<string, string | number>> | undefined;
+	readonly again?: readonly number[] | undefined;
+	/** `versions_seen.__interrupt__` before that: the versions when the last run that was resumed began, commands included. */
+	readonly resumedAt?: Head["versions"] | undefined;
+	/** Its versions before that. */
+	readonly firstVersions?: Head["versions"] | undefined;
 }
 
 /** All of a checkpoint but its identity. */

@@ -1,40 +1,21 @@
 import { uuid5 } from "@langchain/langgraph-checkpoint";
+import type { WriteRow } from "../../storage/storage.ts";
+import type { Head, Origin } from "../head.ts";
 import { compareTasks, visibleWrites } from "../rows.ts";
 
-/** What the attribution of writes must know of a checkpoint. */
-export interface PathCheckpoint {
+/** What the attribution of writes must know of a checkpoint. A `__copy__` has the actor of its original. */
+export interface PathCheckpoint extends Omit<Origin, "copyOf">, Pick<Head, "versions"> {
 	readonly id: string;
 	readonly parentId?: string | undefined;
 	/** `metadata.source` and `metadata.step`. */
 	readonly source: string | undefined;
 	readonly step: number | undefined;
-	readonly versions: Readonly<Record<string, string | number>>;
-	/** What they were before it was put again. */
-	readonly firstVersions?: Readonly<Record<string, string | number>> | undefined;
-	/** `versions_seen.__interrupt__`: the versions when the last run that was resumed began, commands included. */
-	readonly resumedAt?: Readonly<Record<string, string | number>> | undefined;
-	/** Names the run or state update that put it (see {@link StoredWrite.actor}); a `__copy__` has that of its original. */
-	readonly actor?: number | undefined;
-	/** The runs that put it again later. */
-	readonly again?: readonly number[] | undefined;
-	/** For source `update`: whether it took over tasks of its parent that had finished; see {@link absorbedTasks}. */
-	readonly absorbed?: boolean | undefined;
 }
 
-/** What the attribution of writes must know of a write. */
-export interface StoredWrite {
-	readonly taskId: string;
-	readonly idx: number;
-	readonly channel: string;
-	/** Given by LangGraph 1.5 and later, never by older ones: so it also tells by whose rules the write was stored. */
-	readonly taskPath: string | undefined;
-	/** Names the run or state update that stored it. Greater numbers are of later ones; `undefined` if not known. */
+/** What the attribution of writes must know of a write. By its task path it also tells by whose rules it was stored. */
+export interface StoredWrite extends Pick<WriteRow, "taskId" | "taskPath" | "idx" | "channel" | "generation"> {
+	/** Greater numbers are of later runs and updates; `undefined` if not known. */
 	readonly actor?: number | undefined;
-	/**
-	 * How many calls had stored writes of this task at this checkpoint before. Readers of pending writes see, of several
-	 * rows with the same task and index, the one with the lowest.
-	 */
-	readonly generation: number;
 }
 
 export interface AttributionInput<W extends StoredWrite> {
