@@ -143,8 +143,8 @@ export interface PathReading {
 	readonly deltaBases: readonly DeltaBaseRow[];
 	/** Writes of the namespace without a checkpoint, before the last of the path; `undefined` if that has a stored parent. */
 	readonly orphans: readonly WriteRow[] | undefined;
-	/** Another number than before if the thread may have been changed by others than the methods of this object. */
-	readonly epoch: number;
+	/** Another one than before if the thread may have been changed by others than the methods of this object. */
+	readonly epoch: number | string;
 }
 
 /** What a thread has, without any content. */

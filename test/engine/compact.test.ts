@@ -9,6 +9,7 @@ import { fileSource } from "../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import { emptySchema, openStorage } from "../support/postgres.ts";
 import { folder, LONG, nextId, path, thread } from "../support/scratch-file.ts";
+import { override } from "../support/shared-memory.ts";
 
 const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
@@ -144,25 +145,20 @@ describe("a long call", () => {
 	});
 
 	it("that removes very many checkpoints does so in steps that are complete each", async () => {
-		const saver = new SqliteSaver(path);
-		const ids = await putDeltaChain(thread(saver, "long"), 1100, [1000]);
-		const expected = await thread(saver, "long").replay(ids.at(-1) as string, "log");
+		const storage = new SqliteStorage(fileSource(path));
 		const stop = new AbortController();
 		let steps = 0;
-		const remove = SqliteStorage.prototype.remove;
-		SqliteStorage.prototype.remove = function (batch) {
+		const remove: Storage["remove"] = (batch) => {
 			if (++steps === 1) stop.abort(new Error("enough"));
-			return remove.call(this, batch);
+			return storage.remove(batch);
 		};
-		try {
-			await expect(saver.prune(["long"], { signal: stop.signal })).rejects.toThrow("enough");
-			expect(await thread(saver, "long").ids()).toHaveLength(100);
-			for (const id of ids.slice(-100, -90))
-				expect((await thread(saver, "long").replay(id, "log")).writes).toBeDefined();
-			expect(await saver.prune(["long"])).toMatchObject({ checkpoints: 99 });
-		} finally {
-			SqliteStorage.prototype.remove = remove;
-		}
+		const saver = new DeltaSaver(override(storage, { remove }));
+		const ids = await putDeltaChain(thread(saver, "long"), 1100, [1000]);
+		const expected = await thread(saver, "long").replay(ids.at(-1) as string, "log");
+		await expect(saver.prune(["long"], { signal: stop.signal })).rejects.toThrow("enough");
+		expect(await thread(saver, "long").ids()).toHaveLength(100);
+		for (const id of ids.slice(-100, -90)) expect((await thread(saver, "long").replay(id, "log")).writes).toBeDefined();
+		expect(await saver.prune(["long"])).toMatchObject({ checkpoints: 99 });
 		expect(await thread(saver, "long").replay(ids.at(-1) as string, "log")).toEqual(expected);
 		await saver.close();
 	});

@@ -206,7 +206,7 @@ export function pathRules(test: StorageTest): void {
 			for (let n = 1; n <= 40; n++) await other.put(await scene.batch({ writes: [write("a", `task ${n}`, 0)] }));
 			isDone = true;
 		};
-		const seen = new Map<number, number>();
+		const seen = new Map<number | string, number>();
 		const look = ({ epoch, writes }: PathReading) => {
 			assert.equal(writes.length, seen.get(epoch) ?? writes.length, `another content in epoch ${epoch}`);
 			seen.set(epoch, writes.length);

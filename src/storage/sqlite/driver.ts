@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { CheckpointError, type CheckpointErrorCode, quote } from "../../errors.ts";
@@ -54,6 +55,8 @@ export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 
 /** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
 export class SqliteSession {
+	/** No other session has it. */
+	readonly name = randomUUID();
 	readonly db: SqliteDatabase;
 	readonly transaction: ReturnType<SqliteDatabase["transaction"]>;
 	readonly #statements = new Map<string, SqliteStatement>();

@@ -1,9 +1,7 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import type {
 	CheckpointKey,
-	CopyBatch,
 	PutBatch,
-	RemoveBatch,
 	Replacement,
 	Storage,
 	StorageDamage,
@@ -56,9 +54,9 @@ export class SqliteStorage implements Storage {
 	readonly readFamily = this.#reading(readFamily);
 	readonly getBlobs = this.#reading(findBlobs);
 	readonly findRuns = this.#reading(findRuns);
-	#epoch = 0;
-	#version = "";
-	#versionOf: SqliteSession | undefined;
+	readonly remove = this.#changing(remove);
+	readonly copy = this.#changing(copy);
+	readonly removeThread = this.#changing(removeThread);
 
 	/** @param busyTimeout how long a call waits for other processes, in milliseconds */
 	constructor(source: SqliteSource, busyTimeout = DEFAULT_BUSY_TIMEOUT) {
@@ -75,7 +73,11 @@ export class SqliteStorage implements Storage {
 	}
 
 	readPath(key: CheckpointKey, limit: number) {
-		return this.#connection.read((session) => ({ ...readPath(session, key, limit), epoch: this.#readEpoch(session) }));
+		return this.#connection.read((session) => {
+			// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
+			const { version } = session.get(GET_VERSION, this.#source.isShared ? 1 : 0) as { version: string };
+			return { ...readPath(session, key, limit), epoch: `${session.name} ${version}` };
+		});
 	}
 
 	getThread(threadId: string): Promise<ThreadRow | undefined> {
@@ -103,18 +105,6 @@ export class SqliteStorage implements Storage {
 	put(batch: PutBatch) {
 		// Of a hundred tasks that end one after the other each has its own writes, and the next checkpoint comes soon.
 		return this.#connection.change((session) => put(session, batch), batch.checkpoint === undefined);
-	}
-
-	remove(batch: RemoveBatch) {
-		return this.#connection.change((session) => remove(session, batch));
-	}
-
-	copy(batch: CopyBatch) {
-		return this.#connection.change((session) => copy(session, batch));
-	}
-
-	removeThread(threadId: string) {
-		return this.#connection.change((session) => removeThread(session, threadId));
 	}
 
 	removeBlobs(family: number, ids: readonly number[]): Promise<void> {
@@ -176,13 +166,8 @@ export class SqliteStorage implements Storage {
 		return (...asked: Asked) => this.#connection.read((session) => work(session, ...asked));
 	}
 
-	#readEpoch(session: SqliteSession): number {
-		// Through a connection that it shares with us, the application may change rows as well: ours and its count alike.
-		const { version } = session.get(GET_VERSION, this.#source.isShared ? 1 : 0) as { version: string };
-		if (version !== this.#version || session !== this.#versionOf) this.#epoch++;
-		this.#version = version;
-		this.#versionOf = session;
-		return this.#epoch;
+	#changing<Asked extends unknown[], T>(work: (session: SqliteSession, ...asked: Asked) => T) {
+		return (...asked: Asked) => this.#connection.change((session) => work(session, ...asked));
 	}
 }
 
