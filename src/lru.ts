@@ -8,11 +8,6 @@ export class Lru<K, V> {
 		this.#limit = limit;
 	}
 
-	/** Total weight of what is held; never above the limit. */
-	get weight(): number {
-		return this.#weight;
-	}
-
 	get(key: K): V | undefined {
 		const entry = this.#entries.get(key);
 		if (entry === undefined) return undefined;

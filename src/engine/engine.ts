@@ -1,13 +1,13 @@
 import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Codec, Encoded } from "../codec/codec.ts";
 import { UnserializableError } from "../codec/unserializable.ts";
-import { CheckpointError } from "../errors.ts";
+import { CheckpointError, quote } from "../errors.ts";
 import { Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
 import { PartCache, type Parts } from "./delta-channels/parts.ts";
 import { type Cell, type Head, namedBlobs } from "./head.ts";
-import { unpackRow } from "./rows.ts";
+import { cacheKey, unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
 
 /** What a parsed row takes besides its bytes, about. */
@@ -132,12 +132,12 @@ export class Engine {
 		const known = this.#lastSeen(key);
 		// What was written at it stays known.
 		const written = known?.view?.id === view.id ? known.written : NOTHING_WRITTEN;
-		this.#keep(key, view, written, bytes + VIEW_BYTES);
+		this.#keep(key, { view, written, weight: bytes + VIEW_BYTES });
 	}
 
 	/** Keeps that a namespace had no checkpoint, so that a first put need not look again. */
 	rememberEmpty(threadId: string, ns: string): void {
-		this.#keep({ threadId, ns }, undefined, NOTHING_WRITTEN, VIEW_BYTES);
+		this.#keep({ threadId, ns }, { view: undefined, written: NOTHING_WRITTEN, weight: VIEW_BYTES });
 	}
 
 	isKnownEmpty(key: CheckpointKey): boolean {
@@ -155,7 +155,7 @@ export class Engine {
 		if (blobs.length === 0 || known?.view?.id !== key.id) return;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob, stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
-		this.#keep(key, known.view, [...known.written, ...added], weight);
+		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
 	}
 
 	/** Blobs of pending writes at a checkpoint that were stored while the thread had this stamp, so that they are there. */
@@ -175,20 +175,13 @@ export class Engine {
 		this.#cache.clear();
 	}
 
-	#lastSeen(place: Namespace): LastSeen | undefined {
-		return this.#cache.get(namespaceKey(place)) as LastSeen | undefined;
+	#lastSeen({ threadId, ns }: Omit<CheckpointKey, "id">): LastSeen | undefined {
+		return this.#cache.get(cacheKey({ threadId, ns, id: "" })) as LastSeen | undefined;
 	}
 
-	#keep(place: Namespace, view: View | undefined, written: readonly WrittenBlob[], weight: number): void {
-		this.#cache.set(namespaceKey(place), { view, written, weight } satisfies LastSeen, weight);
+	#keep({ threadId, ns }: Omit<CheckpointKey, "id">, seen: LastSeen): void {
+		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight);
 	}
-}
-
-type Namespace = Omit<CheckpointKey, "id">;
-
-/** Unique for a namespace: the length keeps the parts apart. */
-function namespaceKey({ threadId, ns }: Namespace): string {
-	return `${threadId.length}:${threadId}${ns}`;
 }
 
 export function viewOf(row: FoundCheckpoint): View {
@@ -219,6 +212,14 @@ function settle<T, R>(
 		}
 	});
 	return mustWait ? Promise.all(results) : (results as R[]);
+}
+
+/** The error for a call that was tried {@link MOST_ATTEMPTS} times. */
+export function busy(threadId: string): CheckpointError {
+	return new CheckpointError(
+		"BUSY",
+		`Checkpoints of thread ${quote(threadId)} are being deleted all the time; try again.`,
+	);
 }
 
 /** The error for a value that can't be stored. */

@@ -1,14 +1,13 @@
 import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import type { Encoded } from "../codec/codec.ts";
 import { explain } from "../codec/unserializable.ts";
-import { CheckpointError } from "../errors.ts";
 import { rowPages } from "../storage/all-threads.ts";
 import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
-import { type Engine, MOST_ATTEMPTS, type View, type WrittenBlob } from "./engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
@@ -115,10 +114,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		base = await loadBase(engine, baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
-	throw new CheckpointError(
-		"BUSY",
-		`Checkpoints of thread "${key.threadId}" are being deleted all the time; put again.`,
-	);
+	throw busy(key.threadId);
 }
 
 /** Everything is read before the first await: the caller may change its objects as soon as put returns. */
@@ -226,16 +222,11 @@ async function placeValue(
 	}
 	const before = base?.head.manifest.get(channel);
 	const baseId = typeof before === "number" ? before : undefined;
-	const made = await engine.blobs.make(encoded, baseId, largestOf(candidates));
+	// Most of what is new came from the largest, most likely.
+	const [largest] = candidates.sort((a, b) => b.blob.bytes.length - a.blob.bytes.length);
+	const made = await engine.blobs.make(encoded, baseId, largest);
 	if (made === undefined || made.row.base !== undefined) placed.stamp = base?.stamp;
 	return made === undefined ? (baseId as number) : addBlob(placed, made);
-}
-
-/** The one that most of what is new came from, most likely. */
-function largestOf(written: readonly WrittenBlob[]): WrittenBlob | undefined {
-	let largest = written[0];
-	for (const one of written) if (one.blob.bytes.length > (largest?.blob.bytes.length ?? 0)) largest = one;
-	return largest;
 }
 
 /**

@@ -1,8 +1,7 @@
 import type { Checkpoint, CheckpointMetadata, CheckpointPendingWrite } from "@langchain/langgraph-checkpoint";
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
-import type { CheckpointKey, Depth, FoundCheckpoint, Reading, Scan, WriteRow } from "../storage/storage.ts";
-import type { Blob } from "./blobs/blobs.ts";
+import type { CheckpointKey, Depth, FoundCheckpoint, Reading } from "../storage/storage.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { splitLabels } from "./labels.ts";
@@ -57,18 +56,13 @@ export async function readOne(
 			engine.rememberView(row, view, row.head.length);
 			return stored;
 		} catch (error) {
-			row ??= await findRow(engine, which);
+			// Something else of it can't be read, or not even the row.
+			row ??= (await engine.storage.read(which, "rows").catch(() => undefined))?.checkpoints[0];
 			if (row === undefined) throw error;
 			const isOutdated = (await engine.storage.getThread(threadId))?.stamp !== row.stamp;
 			if (!isOutdated || attempt === MOST_ATTEMPTS) throw await explain(engine, row, error);
 		}
 	}
-}
-
-/** The row of a checkpoint of which something else can't be read; nothing if the row can't be either. */
-async function findRow(engine: Engine, which: Scan | CheckpointKey[]): Promise<FoundCheckpoint | undefined> {
-	const reading = await engine.storage.read(which, "rows").catch(() => undefined);
-	return reading?.checkpoints[0];
 }
 
 /** An error about a blob does not say whose value it was. */
@@ -86,9 +80,7 @@ async function explain(engine: Engine, row: FoundCheckpoint, error: unknown): Pr
 /** Checkpoints by descending id. Reads a page at a time, and nothing is held open between two of them. */
 export async function* list(engine: Engine, query: ListQuery): AsyncGenerator<StoredCheckpoint> {
 	let left = query.limit;
-	for await (const reading of query.accepts === undefined
-		? pagesOf(engine, query, () => "values")
-		: search(engine, query))
+	for await (const reading of search(engine, query))
 		for await (const stored of readPage(engine, reading)) {
 			yield stored;
 			if (--left <= 0) return;
@@ -109,14 +101,16 @@ export async function* listRows(engine: Engine, query: ListQuery): AsyncGenerato
 async function* pagesOf(engine: Engine, query: ListQuery, nextDepth: () => Depth): AsyncGenerator<Reading> {
 	const { threadId, ns, id, limit } = query;
 	const { source, step, labels } = splitLabels(query.filter);
-	const before = id === undefined ? query.before : justAfter(id);
+	// No text is between an id and this one.
+	const before = id === undefined ? query.before : `${id}\0`;
 	if (id !== undefined && query.before !== undefined && compareIds(id, query.before) >= 0) return;
 	let after: FoundCheckpoint | undefined;
 	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size *= 4) {
 		const depth = nextDepth();
 		size = Math.min(size, depth === "values" ? LARGEST_PAGE : LARGEST_SEARCH);
 		const scan = { threadId, ns, before, after, source, step, labels, limit: size };
-		const reading = await readTolerant(engine, scan, depth);
+		// A page of which a value can't be read is read without values: each row then tells by itself what is wrong with it.
+		const reading = await engine.storage.read(scan, depth).catch(() => engine.storage.read(scan, "rows"));
 		const { checkpoints } = reading;
 		// Rows with one id stand together.
 		const found = id === undefined ? checkpoints : checkpoints.filter((row) => row.id === id);
@@ -126,28 +120,14 @@ async function* pagesOf(engine: Engine, query: ListQuery, nextDepth: () => Depth
 	}
 }
 
-/** A page of which a value can't be read is read without values: each row then tells by itself what is wrong with it. */
-async function readTolerant(engine: Engine, scan: Scan, depth: Depth): Promise<Reading> {
-	try {
-		return await engine.storage.read(scan, depth);
-	} catch (error) {
-		if (depth === "rows") throw error;
-		return engine.storage.read(scan, "rows");
-	}
-}
-
-/** The smallest text that is greater than another. */
-function justAfter(id: string): string {
-	return `${id}\0`;
-}
-
 /** What a filter leaves out is not read; but values come along as long as a backend finds only what is wanted. */
 async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading> {
 	let depth: Depth = "values";
 	for await (const reading of pagesOf(engine, query, () => depth)) {
 		const found: FoundCheckpoint[] = [];
 		for (const row of reading.checkpoints) {
-			if (query.accepts?.(await engine.decodeMetadata(row, unpackRow(row)))) found.push(row);
+			const isFound = query.accepts?.(await engine.decodeMetadata(row, unpackRow(row))) ?? true;
+			if (isFound) found.push(row);
 		}
 		if (depth === "values") yield { ...reading, checkpoints: found };
 		// Of a large page not all values are held at once.
@@ -165,7 +145,6 @@ async function* search(engine: Engine, query: ListQuery): AsyncGenerator<Reading
  */
 async function* readPage(engine: Engine, reading: Reading): AsyncGenerator<StoredCheckpoint> {
 	const rows = reading.checkpoints;
-	if (rows.length === 0) return;
 	const heads = rows.map((row) => unpackRow(row));
 	const page = await loadPage(engine, heads, reading).catch(() => undefined);
 	for (const [i, row] of rows.entries()) {
@@ -176,12 +155,7 @@ async function* readPage(engine: Engine, reading: Reading): AsyncGenerator<Store
 }
 
 /** All that it takes to read some rows. */
-interface Page {
-	readonly writes: ReadonlyMap<string, readonly WriteRow[]>;
-	readonly blobs: ReadonlyMap<number, Blob>;
-}
-
-async function loadPage(engine: Engine, heads: readonly Head[], reading: Reading): Promise<Page> {
+async function loadPage(engine: Engine, heads: readonly Head[], reading: Reading) {
 	const ids = new Set<number>();
 	for (const head of heads) for (const id of namedBlobs(head)) ids.add(id);
 	for (const { blob } of reading.writes) if (blob !== undefined) ids.add(blob);
@@ -193,7 +167,7 @@ async function readRow(
 	engine: Engine,
 	row: FoundCheckpoint,
 	head: Head,
-	{ writes, blobs }: Page,
+	{ writes, blobs }: Awaited<ReturnType<typeof loadPage>>,
 	willBeExtended = false,
 ): Promise<StoredCheckpoint> {
 	const { threadId, ns, id, parentId } = row;

@@ -23,7 +23,7 @@ export function writeCell({ blob, value, type }: WriteRow): Cell {
 	return blob ?? { type, bytes: value };
 }
 
-/** Writes by checkpoint, each group in the order of {@link compareWrites}. */
+/** Writes by checkpoint, as LangGraph applies them: by task path and task id, compared by code points, then by index. */
 export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> {
 	const groups = new Map<string, WriteRow[]>();
 	for (const row of rows) {
@@ -32,19 +32,15 @@ export function groupWrites(rows: readonly WriteRow[]): Map<string, WriteRow[]> 
 		if (group === undefined) groups.set(key, [row]);
 		else group.push(row);
 	}
-	for (const group of groups.values()) group.sort(compareWrites);
+	for (const group of groups.values())
+		group.sort((a, b) => compareTasks(a, b) || a.idx - b.idx || a.generation - b.generation);
 	return groups;
 }
 
 /** What says where a write stands among the others at its checkpoint. */
 type Placed = Pick<WriteRow, "taskPath" | "taskId" | "idx" | "generation">;
 
-/** The order in which LangGraph applies writes: by task path and task id, compared by code points, then by index. */
-function compareWrites(a: Placed, b: Placed): number {
-	return compareTasks(a, b) || a.idx - b.idx || a.generation - b.generation;
-}
-
-export function compareTasks(a: Pick<Placed, "taskPath" | "taskId">, b: Pick<Placed, "taskPath" | "taskId">): number {
+export function compareTasks(a: Placed, b: Placed): number {
 	return compareIds(a.taskPath ?? "", b.taskPath ?? "") || compareIds(a.taskId, b.taskId);
 }
 

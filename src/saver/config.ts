@@ -2,8 +2,6 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { CheckpointError, quote } from "../errors.ts";
 import type { CheckpointKey } from "../storage/storage.ts";
 
-type Configurable = Record<string, unknown>;
-
 /** The thread, namespace and checkpoint that a config names. Absent and undefined are the same. */
 export interface Address {
 	readonly threadId: string | undefined;
@@ -23,7 +21,7 @@ export function readArguments<T>(call: string, read: () => T): T {
 }
 
 export function readAddress(config: RunnableConfig | undefined): Address {
-	const configurable: Configurable = config?.configurable ?? {};
+	const configurable: Record<string, unknown> = config?.configurable ?? {};
 	return {
 		threadId: readThreadId(configurable.thread_id),
 		ns: readText("checkpoint_ns", configurable.checkpoint_ns),

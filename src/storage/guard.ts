@@ -1,9 +1,6 @@
 import { ConcurrencyError } from "../errors.ts";
 import { compareIds } from "./compare-ids.ts";
-import type { CheckpointKey } from "./storage.ts";
-
-/** What the guard must know of a checkpoint. */
-type Link = CheckpointKey & { readonly parentId: string | undefined };
+import type { ListedCheckpoint } from "./storage.ts";
 
 /**
  * Throws a ConcurrencyError if a checkpoint would start a branch: if it neither follows the newest one of its namespace
@@ -15,7 +12,7 @@ type Link = CheckpointKey & { readonly parentId: string | undefined };
  * @param head the newest checkpoint of the namespace, as the put itself sees it, in the same transaction
  * @param isStored whether there is a checkpoint with its key
  */
-export function checkHead(checkpoint: Link, head: Link | undefined, isStored: boolean): void {
+export function checkHead(checkpoint: ListedCheckpoint, head: ListedCheckpoint | undefined, isStored: boolean): void {
 	if (head === undefined || head.id === checkpoint.id) return;
 	if (head.parentId === checkpoint.id && !isStored) return;
 	// With a smaller id it would not become the head, and the next put could follow the same parent.

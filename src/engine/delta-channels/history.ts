@@ -1,5 +1,4 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
-import type { CheckpointKey } from "../../storage/storage.ts";
 import type { Engine } from "../engine.ts";
 import { setOwn } from "../head.ts";
 import { cellsOf } from "./raw-history.ts";
@@ -11,23 +10,18 @@ export async function readHistory(
 	where: { threadId: string | undefined; ns: string; id: string | undefined },
 	channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
-	const key = await resolve(engine, where);
+	const { threadId, ns } = where;
 	const histories: Record<string, DeltaChannelHistory> = {};
 	for (const channel of channels) setOwn(histories, channel, { writes: [] });
-	for (const [channel, raw] of key ? await walk(engine, key, channels) : []) {
-		const values = await engine.readAll(key as CheckpointKey, channel, cellsOf(raw));
+	if (threadId === undefined) return histories;
+	const id = where.id ?? (await engine.storage.read({ threadId, ns, limit: 1 }, "rows")).checkpoints[0]?.id;
+	if (id === undefined) return histories;
+	const key = { threadId, ns, id };
+	for (const [channel, raw] of await walk(engine, key, channels)) {
+		const values = await engine.readAll(key, channel, cellsOf(raw));
 		const seed = raw.seed === undefined ? {} : { seed: values.shift() };
 		const writes = raw.writes.map(({ taskId }, i) => [taskId, channel, values[i]] as [string, string, unknown]);
 		setOwn(histories, channel, { writes, ...seed });
 	}
 	return histories;
-}
-
-async function resolve(
-	engine: Engine,
-	{ threadId, ns, id }: { threadId: string | undefined; ns: string; id: string | undefined },
-): Promise<CheckpointKey | undefined> {
-	if (threadId === undefined) return undefined;
-	if (id !== undefined) return { threadId, ns, id };
-	return (await engine.storage.read({ threadId, ns, limit: 1 }, "rows")).checkpoints[0];
 }

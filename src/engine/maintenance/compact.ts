@@ -22,9 +22,7 @@ export interface CompactProgress extends Compacted {
  */
 const ORPHAN_AGE = 60 * 60 * 1000;
 
-/**
- * Removes what nothing needs, a batch at a time, beside writers in any process; then the storage gives back the space.
- */
+/** Removes what nothing needs, a batch at a time, beside writers in any process; then the storage gives back the space. */
 export async function compact(
 	engine: Engine,
 	onProgress: (done: CompactProgress) => void,

@@ -1,7 +1,7 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import { rowPages } from "../../storage/all-threads.ts";
 import type { CopyBatch, ListedCheckpoint } from "../../storage/storage.ts";
-import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import { unpackRow } from "../rows.ts";
 import { newestOfEach } from "./remove.ts";
 import { planRetention } from "./retention.ts";
@@ -28,10 +28,7 @@ export async function copyThread(
 		const copied = await storage.copy({ source, stamp: thread.stamp, target, fresh, now: Date.now(), ...content });
 		if (copied !== undefined) return { checkpoints: copied.checkpoints, writes: copied.writes };
 	}
-	throw new CheckpointError(
-		"BUSY",
-		`Checkpoints of thread ${quote(source)} are being deleted all the time; try again.`,
-	);
+	throw busy(source);
 }
 
 /** What a copy takes, and what it needs because the rest stays behind. */

@@ -1,6 +1,5 @@
-import { CheckpointError, quote } from "../../errors.ts";
 import type { ListedCheckpoint, WriteKey } from "../../storage/storage.ts";
-import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS } from "../engine.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey } from "../rows.ts";
 import { collectFamily } from "./collect.ts";
@@ -103,7 +102,7 @@ async function retain(
 		// Even if there was nothing to remove, values that were replaced since the last time may be given back.
 		if (checkpoints.length === going.length) return sum(removed, await collectFamily(engine, thread.family));
 	}
-	throw new CheckpointError("BUSY", `Checkpoints of thread ${quote(threadId)} are being deleted elsewhere; try again.`);
+	throw busy(threadId);
 }
 
 function sum(...parts: readonly Partial<Removed>[]): Removed {

@@ -9,9 +9,7 @@ import type { Damage, VerifyReport } from "./types.ts";
 /** How far a verification or a repair is. */
 export type Progress = Pick<VerifyReport, "threads" | "checkpoints">;
 
-/**
- * Reads everything that is stored, as it is stored: nothing that is remembered counts.
- */
+/** Reads everything that is stored, as it is stored: nothing that is remembered counts. */
 export async function verify(
 	engine: Engine,
 	onProgress: (done: Progress) => void,

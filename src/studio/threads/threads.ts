@@ -72,9 +72,7 @@ export class Threads {
 		});
 	}
 
-	/**
-	 * Brings a thread to where a graph keeps its own. One that has run elsewhere can't go there.
-	 */
+	/** Brings a thread to where a graph keeps its own. One that has run elsewhere can't go there. */
 	async settle(thread: FoundThread, graphId: string): Promise<FoundThread> {
 		const saver = await this.#graphs.saverOf(graphId);
 		if (saver === thread.saver) return thread;
