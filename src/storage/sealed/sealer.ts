@@ -6,7 +6,6 @@ import { type EncryptionOptions, FINGERPRINT_BYTES, type NamedKey, readKeys } fr
 /** Bits of the first byte of an envelope. */
 const DEFLATED = 1;
 const ENCRYPTED = 2;
-const KNOWN_FLAGS = DEFLATED | ENCRYPTED;
 
 /** Flags and checksum. */
 const PLAIN_HEADER_BYTES = 5;
@@ -82,7 +81,7 @@ export class Sealer {
 	/** Throws a CheckpointError with code CORRUPT or WRONG_KEY if the envelope is not whole and in its place. */
 	open(envelope: Uint8Array, identity: Identity): Uint8Array {
 		const flags = envelope instanceof Uint8Array ? (envelope[0] ?? -1) : -1;
-		if ((flags & ~KNOWN_FLAGS) !== 0) throw damaged(identity);
+		if ((flags & ~(DEFLATED | ENCRYPTED)) !== 0) throw damaged(identity);
 		const content = flags & ENCRYPTED ? this.#decrypt(envelope, identity) : this.#openPlain(envelope, identity);
 		if ((flags & DEFLATED) === 0) return content;
 		try {
