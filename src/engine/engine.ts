@@ -108,8 +108,7 @@ export class Engine {
 	}
 
 	async decodeMetadata(key: CheckpointKey, { metadata }: Head): Promise<CheckpointMetadata> {
-		const [decoded] = await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS);
-		return decoded as CheckpointMetadata;
+		return (await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS))[0] as CheckpointMetadata;
 	}
 
 	/** A checkpoint, if it is the last one that was seen of its namespace. */

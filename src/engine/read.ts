@@ -97,7 +97,7 @@ export async function* listRows(engine: Engine, query: ListQuery): AsyncGenerato
 		}
 }
 
-/** Small pages first: whoever wants one row should not pay for many. */
+/** Small pages first: whoever wants one row should not pay for many. What a filter finds is paid for by what it passes. */
 async function* pagesOf(engine: Engine, query: ListQuery, nextDepth: () => Depth): AsyncGenerator<Reading> {
 	const { threadId, ns, id, limit } = query;
 	const { source, step, labels } = splitLabels(query.filter);
@@ -105,7 +105,8 @@ async function* pagesOf(engine: Engine, query: ListQuery, nextDepth: () => Depth
 	const before = id === undefined ? query.before : `${id}\0`;
 	if (id !== undefined && query.before !== undefined && compareIds(id, query.before) >= 0) return;
 	let after: FoundCheckpoint | undefined;
-	for (let size = limit <= LARGEST_PAGE ? limit : FIRST_PAGE; ; size *= 4) {
+	const first = query.filter === undefined ? FIRST_PAGE : LARGEST_PAGE;
+	for (let size = limit <= LARGEST_PAGE ? limit : first; ; size *= 4) {
 		const depth = nextDepth();
 		size = Math.min(size, depth === "values" ? LARGEST_PAGE : LARGEST_SEARCH);
 		const scan = { threadId, ns, before, after, source, step, labels, limit: size };
