@@ -152,7 +152,7 @@ export class Engine {
 	): void {
 		const known = this.#lastSeen(key);
 		if (blobs.length === 0 || known?.view?.id !== key.id) return;
-		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob, stamp }));
+		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob: ownBytes(blob), stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
 		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
 	}
@@ -181,6 +181,11 @@ export class Engine {
 	#keep({ threadId, ns }: Omit<CheckpointKey, "id">, seen: LastSeen): void {
 		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight);
 	}
+}
+
+/** The same in memory of its own: what is remembered should not hold on to the memory that small values share. */
+export function ownBytes<T extends Encoded>(encoded: T): T {
+	return { ...encoded, bytes: encoded.bytes.slice() };
 }
 
 export function viewOf(row: FoundCheckpoint): View {

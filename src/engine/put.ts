@@ -7,7 +7,7 @@ import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
-import { busy, type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS, ownBytes, type View } from "./engine.ts";
 import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
@@ -63,7 +63,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	let base = engine.peekView(baseKey);
 	const { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding } = readInput(engine, input, base);
 	const encoded = await encoding;
-	const encodedMetadata = encoded[0] as Encoded;
+	const metadata = ownBytes(encoded[0] as Encoded);
 	let next = 1;
 	let drafts = planned.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft));
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
@@ -89,7 +89,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		const origin = mayRebuild
 			? await findOrigin(engine, input, row, { versions, seen, manifest }, base?.head)
 			: undefined;
-		const head: Head = { v, ts, versions, seen, metadata: encodedMetadata, origin, manifest };
+		const head: Head = { v, ts, versions, seen, metadata, origin, manifest };
 		const packed = packHead(head);
 		const stored = await engine.storage.put({
 			threadId: key.threadId,

@@ -7,7 +7,7 @@ import { ARGUMENTS } from "../../src/codec/format.ts";
 import { diffBytes } from "../../src/engine/blobs/byte-delta.ts";
 import { packHistory, type RawHistory } from "../../src/engine/delta-channels/raw-history.ts";
 import { type Head, packHead } from "../../src/engine/head.ts";
-import { Sealer, type SealOptions } from "../../src/storage/sealed/sealer.ts";
+import { Sealer } from "../../src/storage/sealed/sealer.ts";
 import { CLASSES, Hooked, Plain } from "./arbitraries.ts";
 
 const codec = new DeltaCodec({ classes: CLASSES });
@@ -158,7 +158,7 @@ interface Envelope {
 	readonly content: Uint8Array;
 	/** As it is with and without encryption. */
 	readonly identity: { bound: unknown[]; free: unknown[] };
-	readonly options: SealOptions;
+	readonly options: ConstructorParameters<typeof Sealer>[0];
 	/** Whether the same envelope is made each time. */
 	readonly isExact: boolean;
 }

@@ -40,12 +40,6 @@ const ALWAYS_INFLATED = 1024 * 1024;
  */
 export type Identity = (isBound: boolean) => string;
 
-export interface SealOptions {
-	readonly encryption?: EncryptionOptions | undefined;
-	/** Whether large values are compressed. */
-	readonly compression: boolean;
-}
-
 /**
  * Puts bytes into an envelope that shows damage, and opens it.
  *
@@ -59,7 +53,8 @@ export class Sealer {
 	readonly #acceptsPlain: boolean;
 	readonly #compresses: boolean;
 
-	constructor({ encryption, compression }: SealOptions) {
+	constructor(options: { encryption?: EncryptionOptions | undefined; compression: boolean }) {
+		const { encryption, compression } = options;
 		this.#keys = encryption === undefined ? [] : readKeys(encryption);
 		this.#acceptsPlain = encryption === undefined || encryption.migrate === true;
 		this.#compresses = compression;
