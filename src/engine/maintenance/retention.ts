@@ -14,7 +14,6 @@ import { packHistory, type RawHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, type View, viewOf } from "../engine.ts";
 import { readOldSends } from "../old-sends.ts";
-import { cacheKey } from "../rows.ts";
 
 /**
  * What a thread needs so that some of its rows read the same without the others.
@@ -49,54 +48,49 @@ export async function planRetention(
 	return { relinked, deltaBases };
 }
 
-/** Who comes from whom among the checkpoints of a thread, some of which are going. By their keys. */
+/** Who comes from whom among the checkpoints of a thread, some of which are going. */
 class Relations {
-	readonly #rows: ReadonlyMap<string, ListedCheckpoint>;
-	readonly #going: ReadonlySet<string>;
+	/** By namespace and id. */
+	readonly #rows = new Map<string, Map<string, ListedCheckpoint>>();
+	readonly #going: ReadonlySet<ListedCheckpoint>;
 	/** Checkpoints that are going, or lose writes. */
-	readonly #changed: ReadonlySet<string>;
+	readonly #changed: ReadonlySet<ListedCheckpoint>;
 	/** Checkpoints that lose a child. */
-	readonly #bereft: ReadonlySet<string>;
+	readonly #bereft: ReadonlySet<ListedCheckpoint>;
 
-	constructor(
-		rows: readonly ListedCheckpoint[],
-		kept: readonly ListedCheckpoint[],
-		removedWrites: readonly WriteKey[],
-	) {
-		this.#rows = new Map(rows.map((row) => [cacheKey(row), row]));
-		const stays = new Set(kept.map(cacheKey));
-		const going = rows.filter((row) => !stays.has(cacheKey(row)));
-		this.#going = new Set(going.map(cacheKey));
-		this.#changed = new Set([...going, ...removedWrites].map(cacheKey));
-		this.#bereft = new Set(going.map((row) => keyBeside(row, row.parentId)));
+	constructor(rows: readonly ListedCheckpoint[], kept: readonly CheckpointKey[], removedWrites: readonly WriteKey[]) {
+		for (const row of rows) this.#rows.set(row.ns, (this.#rows.get(row.ns) ?? new Map()).set(row.id, row));
+		const stays = new Set(kept.map(({ ns, id }) => this.#find(ns, id)));
+		const going = rows.filter((row) => !stays.has(row));
+		this.#going = new Set(going);
+		this.#changed = new Set([...going, ...removedWrites.flatMap(({ ns, id }) => this.#find(ns, id) ?? [])]);
+		this.#bereft = new Set(going.flatMap(({ ns, parentId }) => this.#find(ns, parentId) ?? []));
 	}
 
 	/** Whether something that tells a kept row's history is going. */
-	isDisturbed(row: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
-		if (this.#changed.has(keyBeside(row, copyOf))) return true;
-		const key = keyBeside(row, row.parentId);
-		const parent = this.#rows.get(key);
-		if (parent === undefined) return isPartialCopy;
+	isDisturbed({ ns, parentId }: ListedCheckpoint, copyOf: string | undefined, isPartialCopy: boolean): boolean {
+		const parent = this.#find(ns, parentId);
 		// The writes at a checkpoint are told apart by its children and by the writes at its own parent.
-		return this.#changed.has(key) || this.#changed.has(keyBeside(row, parent.parentId)) || this.#bereft.has(key);
+		const tellers = [this.#find(ns, copyOf), parent, this.#find(ns, parent?.parentId)];
+		if (tellers.some((row) => row !== undefined && this.#changed.has(row))) return true;
+		return parent === undefined ? isPartialCopy : this.#bereft.has(parent);
 	}
 
 	/** The id of the nearest ancestor that does not go. */
 	nearestKept(row: ListedCheckpoint): string | undefined {
-		const seen = new Set<string>();
-		let { parentId } = row;
-		for (let key = keyBeside(row, parentId); this.#going.has(key); key = keyBeside(row, parentId)) {
-			if (seen.has(key)) return undefined;
-			seen.add(key);
-			parentId = this.#rows.get(key)?.parentId;
+		let at = row;
+		for (const seen = new Set<ListedCheckpoint>(); !seen.has(at); ) {
+			seen.add(at);
+			const parent = this.#find(at.ns, at.parentId);
+			if (parent === undefined || !this.#going.has(parent)) return at.parentId;
+			at = parent;
 		}
-		return parentId;
+		return undefined;
 	}
-}
 
-/** The key of another checkpoint in the namespace of a row; that of no checkpoint if it has no id. */
-function keyBeside({ threadId, ns }: CheckpointKey, id: string | undefined): string {
-	return id === undefined ? "" : cacheKey({ threadId, ns, id });
+	#find(ns: string, id: string | undefined): ListedCheckpoint | undefined {
+		return id === undefined ? undefined : this.#rows.get(ns)?.get(id);
+	}
 }
 
 async function recordHistory(
