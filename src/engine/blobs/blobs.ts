@@ -29,6 +29,9 @@ function wholeBlob(type: string | undefined, bytes: Uint8Array): Blob {
 /** How many ids are reserved at a time: a reservation is a commit of its own. */
 const ID_BLOCK = 1024;
 
+type Rows = ReadonlyMap<number, BlobRow>;
+type Known = ReadonlyMap<number, Blob>;
+
 /** Reads and makes blobs. Keeps the bytes of recent ones, since the next value of a channel is a patch on its last. */
 export class Blobs {
 	readonly #storage: Storage;
@@ -96,8 +99,13 @@ export class Blobs {
 		});
 	}
 
-	/** Goes down the chain to a whole blob, or to one whose bytes are known, and up again. */
-	#build(id: number, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>): Blob | undefined {
+	/**
+	 * Goes down the chain to a whole blob, or to one whose bytes are known, and up again. In `made` are sources that were
+	 * built on the way, `undefined` while they are being built: so this ends whatever rows say.
+	 */
+	#build(id: number, rows: Rows, known: Known, made = new Map<number, Blob | undefined>()): Blob | undefined {
+		if (made.has(id)) return made.get(id);
+		made.set(id, undefined);
 		const layers: Layer[] = [];
 		let cost = 0;
 		let at = id;
@@ -105,24 +113,22 @@ export class Blobs {
 		for (; start === undefined; start = this.#startAt(at, rows, known)) {
 			const row = rows.get(at);
 			if (row?.base === undefined || layers.length > rows.size) return undefined;
-			// A source is older than what is made from it, so that this ends whatever the rows say.
-			const isOlder = row.source !== undefined && row.source < row.id;
-			const source = isOlder ? this.#build(row.source as number, rows, known)?.bytes : undefined;
+			const source = row.source === undefined ? undefined : this.#build(row.source, rows, known, made)?.bytes;
 			if (row.source !== undefined && source === undefined) return undefined;
 			layers.push({ patch: row.data, source });
 			cost += patchCost(row.data, source);
 			at = row.base;
 		}
-		if (layers.length === 0) return start;
 		try {
-			const bytes = applyPatches(start.bytes, layers.reverse());
-			return { type: start.type, bytes, patches: start.patches + cost, whole: start.whole };
+			const bytes = layers.length === 0 ? start.bytes : applyPatches(start.bytes, layers.reverse());
+			made.set(id, { type: start.type, bytes, patches: start.patches + cost, whole: start.whole });
+			return made.get(id);
 		} catch (cause) {
 			throw new CheckpointError("CORRUPT", `Blob ${id} can't be put together from its patches.`, { cause });
 		}
 	}
 
-	#startAt(id: number, rows: ReadonlyMap<number, BlobRow>, known: ReadonlyMap<number, Blob>): Blob | undefined {
+	#startAt(id: number, rows: Rows, known: Known): Blob | undefined {
 		const atHand = known.get(id) ?? this.#recent.get(id);
 		const row = rows.get(id);
 		return atHand === undefined && row && row.base === undefined ? wholeBlob(row.type, row.data) : atHand;
