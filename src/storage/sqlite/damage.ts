@@ -25,7 +25,7 @@ const QUESTIONS = {
 		FROM delta_threads
 		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
 	"Checkpoints belong to no thread.": FIND_THREADLESS,
-	"Writes or delta bases belong to no checkpoint.": `SELECT NULL AS threadId
+	"Rows of delta_writes or delta_bases belong to no checkpoint.": `SELECT NULL AS threadId
 		FROM (SELECT checkpoint_pk FROM delta_writes UNION SELECT checkpoint_pk FROM delta_bases)
 		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints WHERE pk = checkpoint_pk) LIMIT 1`,
 };
