@@ -32,6 +32,14 @@ interface Candidate {
 const RANDOM_HISTORIES = 4;
 const MIXED_HISTORIES = 10;
 
+const randomHistories = (["sync", "async", "exit"] as const).flatMap((durability) =>
+	Array.from({ length: RANDOM_HISTORIES }, (_, i) => ({
+		durability,
+		seed: i + 1,
+		scenario: randomScenario(i + 1, 6, durability),
+	})),
+);
+
 const describeOn14 = (name: string, body: () => void) => core === "1.4" && describe(name, body);
 
 const savers: readonly Candidate[] = [
@@ -74,13 +82,12 @@ describe.each(savers)("A DeltaChannel on $name", ({ create }) => {
 			});
 	}
 
-	for (const durability of ["sync", "async", "exit"] as const)
-		it.each(Array.from({ length: RANDOM_HISTORIES }, (_, i) => i + 1))(
-			`equals a reducer after a random history in ${durability} durability, seed %i`,
-			async (seed) => {
-				expect(await play(randomScenario(seed, 6, durability))).toEqual([]);
-			},
-		);
+	it.each(randomHistories)(
+		"equals a reducer after a random history in $durability durability, seed $seed",
+		async ({ scenario }) => {
+			expect(await play(scenario)).toEqual([]);
+		},
+	);
 });
 
 describe("A DeltaChannel on the official MemorySaver", () => {
@@ -149,8 +156,9 @@ describeOn14("A thread that LangGraph 1.4 and 1.7 write in turns", () => {
 	);
 
 	it.each(cases)("reads right from both in $durability durability, seed $seed", async ({ durability, seed }) => {
+		const scenario = randomScenario(seed, 8, durability, cores);
 		for (const saver of [new CheckedSaver(), new SqliteSaver(":memory:")]) {
-			expect(await differences(randomScenario(seed, 8, durability, cores), saver)).toEqual([]);
+			expect(await differences(scenario, saver)).toEqual([]);
 			await saver.close();
 		}
 	});

@@ -118,10 +118,19 @@ export interface Difference {
 
 /** Plays a scenario with a DeltaChannel on `saver` and tells where it differs from an ordinary reducer. */
 export async function differences(scenario: Scenario, saver: BaseCheckpointSaver): Promise<Difference[]> {
-	const truth = await transcript(scenario, new World(new Reference(), false));
+	const truth = await truthOf(scenario);
 	const tried = await transcript(scenario, new World(saver, true));
 	const lines = Array.from({ length: Math.max(truth.length, tried.length) }, (_, i) => i);
 	return lines.map((i) => ({ is: tried[i], shouldBe: truth[i] })).filter(({ is, shouldBe }) => is !== shouldBe);
+}
+
+const truths = new WeakMap<Scenario, Promise<string[]>>();
+
+/** The transcript of an ordinary reducer: the same in every world, so it is played once, whatever it is compared with. */
+function truthOf(scenario: Scenario): Promise<string[]> {
+	const truth = truths.get(scenario) ?? transcript(scenario, new World(new Reference(), false));
+	truths.set(scenario, truth);
+	return truth;
 }
 
 /** Everything that can be seen of the channel: while it ran, and then at every checkpoint of the history. */
