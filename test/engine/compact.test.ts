@@ -8,8 +8,10 @@ import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import { fileSource } from "../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import { emptySchema, openStorage } from "../support/postgres.ts";
-import { folder, LONG, nextId, path, thread } from "../support/scratch-file.ts";
+import { folder, LONG, nextId, path, scratchFolderForEach, thread } from "../support/scratch-file.ts";
 import { override } from "../support/shared-memory.ts";
+
+scratchFolderForEach();
 
 const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 

@@ -1,6 +1,8 @@
 import { type DeltaSaver, MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
-import { LONG, path, thread } from "../support/scratch-file.ts";
+import { LONG, path, scratchFolderForEach, thread } from "../support/scratch-file.ts";
+
+scratchFolderForEach();
 
 const encryption = { key: new Uint8Array(32).fill(6) };
 const SAVERS: Record<string, () => DeltaSaver> = {

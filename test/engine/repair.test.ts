@@ -8,7 +8,9 @@ import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import { fileSource } from "../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import { emptySchema, openStorage } from "../support/postgres.ts";
-import { folder, LONG, path, thread } from "../support/scratch-file.ts";
+import { folder, LONG, path, scratchFolderForEach, thread } from "../support/scratch-file.ts";
+
+scratchFolderForEach();
 
 /** A thread whose second checkpoint has a blob of its own, and one beside it. */
 async function fill(saver: DeltaSaver): Promise<string[]> {

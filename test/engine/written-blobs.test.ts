@@ -1,6 +1,8 @@
 import { type DeltaSaver, MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
-import { LONG, path, thread } from "../support/scratch-file.ts";
+import { LONG, path, scratchFolderForEach, thread } from "../support/scratch-file.ts";
+
+scratchFolderForEach();
 
 const SAVERS: Record<string, () => DeltaSaver> = {
 	MemorySaver: () => new MemorySaver(),

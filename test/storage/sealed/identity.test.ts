@@ -3,7 +3,9 @@ import Database from "better-sqlite3";
 import { deltaDraft, deltaWrite } from "../../../src/contract/delta-fixtures.ts";
 import { collect } from "../../../src/contract/thread.ts";
 import { SqliteSaver, type SqliteSaverOptions } from "../../../src/sqlite.ts";
-import { LONG, thread } from "../../support/scratch-file.ts";
+import { LONG, scratchFolderForEach, thread } from "../../support/scratch-file.ts";
+
+scratchFolderForEach();
 
 const OPTIONS: [string, SqliteSaverOptions][] = [
 	["in clear", {}],

@@ -20,7 +20,9 @@ import type { DeltaSaver } from "../../../src/index.ts";
 import { SqliteSaver } from "../../../src/sqlite.ts";
 import { bundle } from "../../support/bundle.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/run-node.ts";
-import { folder, LONG, path, thread } from "../../support/scratch-file.ts";
+import { folder, LONG, path, scratchFolderForEach, thread } from "../../support/scratch-file.ts";
+
+scratchFolderForEach();
 
 /** Puts until it can't, and answers the error. */
 async function fillUp(saver: DeltaSaver): Promise<unknown> {
