@@ -277,10 +277,11 @@ class WriteHeap<W extends StoredWrite> {
 		return made.reduce((first, other) => (first && first.id < other.id ? first : other), made[0]);
 	}
 
+	/** Whether it was stored after the child's run or update had begun to store, by one that began later. */
 	#isLater(write: W): boolean {
 		const made = this.#madeBy(write);
 		if (made) return made.id > this.#child.id;
-		return this.#parent.again?.some((actor) => actor === write.actor && actor > (this.#child.actor ?? actor)) ?? false;
+		return (write.actor ?? -Infinity) > (this.#child.actor ?? Infinity);
 	}
 
 	/** Interrupts, errors and resume values (negative indices) do not end a task. */

@@ -50,6 +50,14 @@ function said(
 }
 
 describe("A child that a run put", () => {
+	it("under LangGraph 1.5 has nothing of a run that began later at its parent and got no further", () => {
+		const child = checkpoint({ source: "input", actor: 20 });
+		const command = write("command", NULL_TASK, { actor: 20, taskPath: "" });
+		const task = (actor: number) => write("task", TASK_A, { actor });
+		expect(said(child, [command, task(30)])).toEqual(["command"]);
+		expect(said(child, [command, task(10)])).toEqual(["command", "task"]);
+	});
+
 	it("has a pending command that it took over, though its parent was put again later, with as high a version", () => {
 		const again = { ...parent, versions: { log: 6 }, firstVersions: { log: 5 }, again: [40] };
 		const command = write("command", NULL_TASK, { actor: 20 });
@@ -211,10 +219,11 @@ describe("A state update", () => {
 		expect(said(update(2, { version: 5 }), [write("a", TASK_A), write("command", NULL_TASK)])).toEqual([]);
 	});
 
-	it("as the end has the pending writes, but not those of a run that went on later", () => {
+	it("as the end has the pending writes, but not those of a run that began later, whether it went on or not", () => {
 		const writes = [write("a", TASK_A, { actor: 1 }), write("b", TASK_B, { actor: 3 })];
 		const later = checkpoint({ id: "1f000000-0000-6000-8000-000000000009", actor: 3 });
-		expect(said(update(2), writes)).toEqual(["a", "b"]);
+		expect(said(update(4), writes)).toEqual(["a", "b"]);
+		expect(said(update(2), writes)).toEqual(["a"]);
 		expect(said(update(2), writes, { siblings: [later] })).toEqual(["a"]);
 	});
 
