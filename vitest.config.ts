@@ -17,8 +17,8 @@ function chooseTemporaryFolder(): string {
 const shared = {
 	// The official validation suite uses describe, it and expect as globals.
 	globals: true,
+	setupFiles: ["test/support/each-file.ts"],
 	env: { TMPDIR: chooseTemporaryFolder() },
-	// A process per file: native handles and child processes of one file can't reach another.
 	pool: "forks" as const,
 	testTimeout: 120_000,
 	hookTimeout: 120_000,
@@ -30,13 +30,8 @@ const withNext = { ...shared, execArgv: ["--import", "./test/langgraph-next/regi
 /** What loads both in one process. */
 const BOTH_AT_ONCE = ["test/graphs/core.test.ts", "test/graphs/delta-forks.test.ts"];
 
-/** What has no server, process or native handle that outlives a test: one process takes file after file of these. */
-const IN_ONE_PROCESS = [
-	"test/codec/*.test.ts",
-	"test/contract/*.test.ts",
-	"test/engine/**/!(compact|repair).test.ts",
-	"test/storage/memory/*.test.ts",
-];
+/** What measures the memory of its process, or gives it a browser's globals. */
+const IN_OWN_PROCESS = ["test/studio/**/{load,use-stream}.test.ts"];
 
 /** What depends on the LangGraph that calls the savers, or streams events, and so runs on both. */
 const ON_BOTH_CORES = ["graphs/*", "saver/drop-in", "saver/guard", "studio/protocol/client", "studio/protocol/options"];
@@ -53,10 +48,12 @@ export default defineConfig({
 					...shared,
 					name: "LangGraph 1.4",
 					include: ["test/**/*.test.ts"],
-					exclude: [...BOTH_AT_ONCE, ...IN_ONE_PROCESS],
+					exclude: [...BOTH_AT_ONCE, ...IN_OWN_PROCESS],
+					// A process takes file after file: to load LangGraph takes longer than most files.
+					isolate: false,
 				},
 			},
-			{ test: { ...shared, name: "LangGraph 1.4, shared", include: IN_ONE_PROCESS, isolate: false } },
+			{ test: { ...shared, name: "LangGraph 1.4, alone", include: IN_OWN_PROCESS } },
 			{ test: { ...withNext, name: "LangGraph 1.4 beside 1.7", include: BOTH_AT_ONCE } },
 			{
 				test: {
@@ -64,6 +61,7 @@ export default defineConfig({
 					name: "LangGraph 1.7",
 					include: ON_BOTH_CORES.map((name) => `test/${name}.test.ts`),
 					env: { ...shared.env, LANGGRAPH: "next" },
+					isolate: false,
 				},
 			},
 		],

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
 import { PostgresSession } from "../../src/storage/postgres/session.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
+import { cleanUps } from "./clean-ups.ts";
 
 /** URL of a PostgreSQL to test with: the one that the run shares, or the one that TEST_POSTGRES_URL names. */
 export async function postgresUrl(): Promise<string> {
@@ -32,7 +33,10 @@ let shared: Promise<pg.Pool> | undefined;
 
 /** Connections that the tests of a file share. */
 export function sharedPool(): Promise<pg.Pool> {
-	shared ??= postgresUrl().then((connectionString) => new pg.Pool({ connectionString, max: 12 }));
+	if (shared === undefined) {
+		shared = postgresUrl().then((connectionString) => new pg.Pool({ connectionString, max: 12 }));
+		cleanUps.push(letGo);
+	}
 	return shared;
 }
 
@@ -55,8 +59,10 @@ export async function emptySchema(): Promise<TestSchema & { leave(): Promise<voi
 	return { pool, schema, leave: async () => void idle.push(schema) };
 }
 
-afterAll(async () => {
+async function letGo(): Promise<void> {
 	const pool = await shared;
-	for (const schema of made) await pool?.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+	shared = undefined;
+	idle.length = 0;
+	for (const schema of made.splice(0)) await pool?.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
 	await pool?.end();
-});
+}

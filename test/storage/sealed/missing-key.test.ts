@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { collect } from "../../../src/contract/thread.ts";
 import { DeltaSaver, type Storage } from "../../../src/index.ts";
@@ -95,6 +96,8 @@ describe.each(databases)("Without its key, %s", (_, withDatabase) => {
 		withDatabase(async (open) => {
 			const plain = open();
 			await put(plain, "open");
+			// Which thread was updated last is told by milliseconds.
+			await setTimeout(2);
 			const encrypted = open({ encryption: { ...encryption, migrate: true } });
 			await put(encrypted, "hidden");
 			const late = open();

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { cleanUps } from "../../support/clean-ups.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/run-node.ts";
 
 /** Something that the graph `work` waits for, in whatever process it runs. */
@@ -9,11 +10,20 @@ export interface Gate {
 	open(): void;
 }
 
-const folder = makeTemporaryFolder();
-afterAll(() => removeFolder(folder));
+let folder: string | undefined;
 let gates = 0;
 
 export function makeGate(): Gate {
+	folder ??= makeFolder();
 	const path = join(folder, String(++gates));
 	return { path, open: () => writeFileSync(path, "") };
+}
+
+function makeFolder(): string {
+	const made = makeTemporaryFolder();
+	cleanUps.push(() => {
+		removeFolder(made);
+		folder = undefined;
+	});
+	return made;
 }
