@@ -2,16 +2,15 @@ import { core } from "../support/core.ts";
 import { brokenSavers } from "../support/graph-broken.ts";
 import { compare, inMemory } from "../support/graph-comparison.ts";
 import { corrections, Reference } from "../support/graph-reference.ts";
-import { memory, sqliteFile, sqliteInMemory } from "../support/graph-savers.ts";
+import { both, memory, sqliteFile, sqliteInMemory } from "../support/graph-savers.ts";
 import type { Scenario } from "../support/graph-scenario.ts";
 import { describeGraphs, type Plan } from "../support/graph-suite.ts";
 import { OfficialSaver } from "../support/official-saver.ts";
 import { stories } from "./index.ts";
 
 const PLANS: readonly Plan[] = [
-	{ candidate: memory, by: { async: ["calls"], exit: ["calls"] } },
-	{ candidate: sqliteInMemory, by: { sync: ["calls"] } },
-	{ candidate: sqliteFile, by: { async: ["runs"] } },
+	{ candidate: both(sqliteInMemory, memory), by: { exit: ["calls"] } },
+	{ candidate: sqliteFile, by: { sync: ["runs"], async: ["runs"] }, once: true },
 ];
 
 const ALL_STORIES = Object.values(stories).flat();

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,6 +6,7 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { MemorySaver } from "../../src/index.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import type { Candidate } from "./graph-comparison.ts";
+import { TeeSaver } from "./graph-tee.ts";
 
 /** Our saver in memory. */
 export const memory: Candidate = {
@@ -36,6 +38,25 @@ export const sqliteFile: Candidate = {
 		return { saver: await open(), reopen: open, close };
 	},
 };
+
+/** Two savers of ours that get the same calls and have to give the same answers. A graph gets those of the second. */
+export const both = (first: Candidate, second: Candidate): Candidate => ({
+	name: `${first.name} and ${second.name}`,
+	async open() {
+		const [one, other] = [await first.open(), await second.open()];
+		const tee = new TeeSaver(one.saver, other.saver);
+		const reopen = async () => {
+			await tee.replaceCandidate(other.reopen);
+			return tee;
+		};
+		const close = async () => {
+			await one.close();
+			await other.close();
+			assert.deepEqual([...tee.differences, ...tee.faults], []);
+		};
+		return { saver: tee, reopen, close };
+	},
+});
 
 const only = (saver: BaseCheckpointSaver & { close(): Promise<void> }) => ({
 	saver,
