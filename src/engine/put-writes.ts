@@ -84,7 +84,7 @@ async function place(
 	for (let i = 0; i < channels.length; i++) {
 		const channel = channels[i] as string;
 		const special = specialIndex(channel);
-		const conflict = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
+		const conflict: NewWrite["conflict"] = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
 		const idx = special ?? i;
 		// Two special writes of one kind have the same index: the last one counts where it replaces, else the first.
 		const same = special === undefined ? -1 : placed.rows.findIndex((row) => row.idx === idx);
@@ -96,22 +96,7 @@ async function place(
 		const blob = isLarge ? await placeValue(engine, mayBuild ? key : undefined, channel, encoded, placed) : undefined;
 		const value = blob === undefined ? encoded.bytes : NO_BYTES;
 		const type = blob === undefined ? encoded.type : undefined;
-		// Named one by one: V8 takes many times as long to add properties to a spread object.
-		const row = {
-			threadId,
-			ns,
-			id,
-			taskId,
-			idx,
-			taskPath,
-			channel,
-			runId,
-			actor,
-			conflict,
-			type,
-			blob,
-			value,
-		} as const;
+		const row = { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, blob, value };
 		placed.rows[same < 0 ? placed.rows.length : same] = row;
 	}
 	return placed;

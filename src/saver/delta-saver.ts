@@ -400,8 +400,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async verify(options: ProgressOptions = {}): Promise<VerifyReport> {
 		checkOptions("verify", options, { onProgress: "anything" });
-		const onProgress = (done: Progress) => options.onProgress?.(done);
-		return this.runLong(undefined, (pause) => verify(this._engine, onProgress, pause));
+		return this.runLong(undefined, (pause) => verify(this._engine, (done) => options.onProgress?.(done), pause));
 	}
 
 	/**
@@ -412,8 +411,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async repair(options: ProgressOptions = {}): Promise<RepairReport> {
 		checkOptions("repair", options, { onProgress: "anything" });
-		const onProgress = (done: Progress) => options.onProgress?.(done);
-		return this.runLong(undefined, (pause) => repair(this._engine, onProgress, pause));
+		return this.runLong(undefined, (pause) => repair(this._engine, (done) => options.onProgress?.(done), pause));
 	}
 
 	/**
@@ -428,8 +426,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 	 */
 	async compact(options: CompactOptions = {}): Promise<Compacted> {
 		checkOptions("compact", options, { onProgress: "anything", signal: "signal" });
-		const onProgress = (done: CompactProgress) => options.onProgress?.(done);
-		return this.runLong(options.signal, (pause) => compact(this._engine, onProgress, pause));
+		return this.runLong(options.signal, (pause) => compact(this._engine, (done) => options.onProgress?.(done), pause));
 	}
 
 	/** Removes all threads. */
