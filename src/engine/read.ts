@@ -33,6 +33,8 @@ export interface StoredCheckpoint {
 	readonly checkpoint: Checkpoint;
 	readonly metadata: CheckpointMetadata;
 	readonly pendingWrites: CheckpointPendingWrite[];
+	/** The greatest number of a run or update that stored writes there; 0 if none is known. */
+	readonly lastActor: number;
 }
 
 /** A checkpoint by its id, or the newest one of the namespace. */
@@ -186,10 +188,13 @@ async function readRow(
 		versions_seen: seen,
 	};
 	if (head.v < 4) await restoreSends(engine, row, checkpoint);
-	const pending = visibleWrites(writes.get(cacheKey(row)) ?? []);
+	const stored = writes.get(cacheKey(row)) ?? [];
+	const lastActor = stored.reduce((last, { actor = 0 }) => Math.max(last, actor), 0);
+	const pending = visibleWrites(stored);
 	const cells: [string, Cell][] = [["metadata", head.metadata]];
 	for (const write of pending) cells.push([write.channel, writeCell(write)]);
 	const [metadata, ...written] = await engine.decodeAll(row, cells, blobs);
 	const pendingWrites = pending.map(({ taskId, channel }, i): CheckpointPendingWrite => [taskId, channel, written[i]]);
-	return { key: { threadId, ns, id }, parentId, checkpoint, metadata: metadata as CheckpointMetadata, pendingWrites };
+	const key = { threadId, ns, id };
+	return { key, parentId, checkpoint, metadata: metadata as CheckpointMetadata, pendingWrites, lastActor };
 }

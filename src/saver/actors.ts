@@ -2,7 +2,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 
 /**
  * Numbers the runs and state updates that call a saver. Later ones have greater numbers, also across processes whose
- * clocks agree.
+ * clocks agree. Whatever the clocks say, a run has a greater number than those whose writes it has read.
  */
 export class Actors {
 	readonly #known = new WeakMap<object, number>();
@@ -21,6 +21,11 @@ export class Actors {
 	/** The number of a run or update that has called before. */
 	knownNumberOf(config: RunnableConfig): number | undefined {
 		return this.#known.get(keyOf(config));
+	}
+
+	/** To be called with what is read: whoever goes on from there comes after it. */
+	follow(actor: number): void {
+		this.#last = Math.max(this.#last, actor);
 	}
 
 	/** A state update ends with its put: the next one may come with the same config. */

@@ -492,7 +492,9 @@ export class DeltaSaver extends BaseCheckpointSaver {
 		return actor;
 	}
 
-	private _toTuple({ key, parentId, checkpoint, metadata, pendingWrites }: StoredCheckpoint): CheckpointTuple {
+	private _toTuple(stored: StoredCheckpoint): CheckpointTuple {
+		const { key, parentId, checkpoint, metadata, pendingWrites } = stored;
+		this._actors.follow(stored.lastActor);
 		const tuple: CheckpointTuple = { config: writeConfig(key), checkpoint, metadata, pendingWrites };
 		if (parentId !== undefined) {
 			tuple.parentConfig = writeConfig({ threadId: key.threadId, ns: key.ns, id: parentId });

@@ -1,10 +1,11 @@
 import * as current from "@langchain/langgraph";
 import { type BaseCheckpointSaver, Command, MemorySaver as OfficialMemorySaver } from "@langchain/langgraph";
 import * as next from "langgraph-next";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { DeltaSaver } from "../../src/index.ts";
 import { PostgresSaver } from "../../src/postgres.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
+import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 import { core } from "../support/core.ts";
 import { mulberry32, randomScenario } from "../support/delta-random.ts";
 import { askTwice, line, nested, scenarios } from "../support/delta-scenarios.ts";
@@ -15,6 +16,8 @@ import { OfficialSaver } from "../support/official-saver.ts";
 import { OvertakingStorage } from "../support/overtaking-storage.ts";
 import { emptySchema } from "../support/postgres.ts";
 
+/** Compiled. */
+type Graph = ReturnType<World["compile"]>;
 type Opened = BaseCheckpointSaver & { close?(): Promise<void> };
 
 async function openPostgres(): Promise<Opened> {
@@ -137,6 +140,40 @@ describe("A DeltaChannel", () => {
 			expect(await differences(randomScenario(seed, 3 + (seed % 8), durability), new CheckedSaver())).toEqual([]);
 		},
 	);
+});
+
+describe("A thread that is continued by a process whose clock is an hour behind", () => {
+	/** start → (done, ask), where `ask` interrupts while `done` is done */
+	const fork = (world: World) => {
+		const { END, START } = current;
+		const builder = world.builder().addNode("done", world.say("done")).addNode("ask", world.ask("ask"));
+		for (const node of ["done", "ask"]) builder.addEdge(START, node).addEdge(node, END);
+		return world.compile(builder);
+	};
+
+	it.each([
+		["is resumed", async (graph: Graph, config: object) => graph.invoke(new Command({ resume: "yes" }), config)],
+		["is updated", async (graph: Graph, config: object) => graph.updateState(config, { log: ["edit"] }, "ask")],
+		["is ended", async (graph: Graph, config: object) => graph.updateState(config, null, current.END)],
+		[
+			"is given a command",
+			async (graph: Graph, config: object) => graph.invoke(new Command({ update: { log: ["more"] } }), config),
+		],
+	])("%s, and has all that was pending", async (_, goOn) => {
+		const play = async (delta: boolean) => {
+			const storage = new MemoryStorage();
+			const open = () => (delta ? new DeltaSaver(storage) : reference);
+			const reference = new Reference();
+			const ahead = vi.spyOn(Date, "now").mockImplementation(() => performance.timeOrigin + 3_600_000);
+			await fork(new World(open(), delta)).invoke({ log: ["in"] }, { configurable: { thread_id: "thread" } });
+			ahead.mockRestore();
+			const world = new World(open(), delta);
+			const graph = fork(world);
+			await goOn(graph, world.config);
+			return (await graph.getState(world.config)).values.log.toSorted();
+		};
+		expect(await play(true)).toEqual(await play(false));
+	});
 });
 
 // The two take turns in one process, so it does not matter which of them `core` is.

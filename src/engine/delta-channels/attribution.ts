@@ -103,10 +103,10 @@ export function attributeOrphans<W extends StoredWrite & { readonly id: string }
 	const mine = input.writes.filter(
 		(write) => write.id < root.id && write.taskId === NULL_TASK && write.actor === root.actor,
 	);
-	const [nearest] = mine
-		.map((write) => write.id)
+	const nearest = mine
+		.map(({ id }) => id)
 		.sort()
-		.reverse();
+		.at(-1);
 	return inOrder(mine.filter((write) => write.id === nearest && write.channel === channel));
 }
 
@@ -277,11 +277,16 @@ class WriteHeap<W extends StoredWrite> {
 		return made.reduce((first, other) => (first && first.id < other.id ? first : other), made[0]);
 	}
 
-	/** Whether it was stored after the child's run or update had begun to store, by one that began later. */
+	/**
+	 * Whether it was stored after the child's run or update had begun, by one that began later. A superstep only ends once all
+	 * its tasks have, so that what is there of one is in the child; unless the parent was put again, with other tasks.
+	 */
 	#isLater(write: W): boolean {
+		const { id, source, actor = Infinity } = this.#child;
 		const made = this.#madeBy(write);
-		if (made) return made.id > this.#child.id;
-		return (write.actor ?? -Infinity) > (this.#child.actor ?? Infinity);
+		if (made) return made.id > id;
+		const mayBeLater = source !== "loop" || this.#parent.again?.includes(write.actor ?? -1);
+		return mayBeLater === true && (write.actor ?? -1) > actor;
 	}
 
 	/** Interrupts, errors and resume values (negative indices) do not end a task. */

@@ -58,6 +58,11 @@ describe("A child that a run put", () => {
 		expect(said(child, [command, task(10)])).toEqual(["command", "task"]);
 	});
 
+	it("at the end of a superstep has all of its tasks, whatever the clocks of their processes said", () => {
+		const child = checkpoint({ actor: 20 });
+		expect(said(child, [write("a", TASK_A, { actor: 30 }), write("b", TASK_B, { actor: 20 })])).toEqual(["a", "b"]);
+	});
+
 	it("has a pending command that it took over, though its parent was put again later, with as high a version", () => {
 		const again = { ...parent, versions: { log: 6 }, firstVersions: { log: 5 }, again: [40] };
 		const command = write("command", NULL_TASK, { actor: 20 });
