@@ -30,8 +30,12 @@ export interface SqliteSource {
 export function fileSource(path: string, durability: Durability = "process"): SqliteSource {
 	const waitsForDisk = durability === "power";
 	const configure = (db: SqliteDatabase) => {
-		// Only a database without tables takes this: room of deleted rows can then be given back bit by bit.
-		db.pragma("auto_vacuum = INCREMENTAL");
+		if (db.pragma("page_count", { simple: true }) === 0) {
+			// Room of deleted rows can then be given back bit by bit. The next change of the file waits for the disk for both.
+			db.pragma("synchronous = OFF");
+			db.pragma("auto_vacuum = INCREMENTAL");
+			db.pragma("synchronous = FULL");
+		}
 		// Readers and a writer beside each other.
 		db.pragma("journal_mode = WAL");
 		db.pragma(`synchronous = ${waitsForDisk ? "FULL" : "NORMAL"}`);
