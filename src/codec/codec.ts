@@ -1,8 +1,9 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import { CheckpointError } from "../errors.ts";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { decode } from "./decoder.ts";
 import { Encoder } from "./encoder.ts";
+import { LAYOUT } from "./format.ts";
+import { corrupt, pack } from "./messagepack.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -46,17 +47,15 @@ export class DeltaCodec implements Codec {
 	}
 }
 
-const rowEncoder = new Encoder({ ignoresSharing: true });
-
-/** The bytes of a row of the engine: a list of primitive values, bytes, lists and plain objects. */
-export function packPlain(fields: readonly unknown[]): Uint8Array {
-	return rowEncoder.encode(fields);
+/** The bytes of a list of integers and bytes. */
+export function packPlain(parts: readonly unknown[]): Uint8Array {
+	return pack(parts, LAYOUT.array);
 }
 
 /** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */
 export function unpackPlain(bytes: Uint8Array): unknown[] {
 	const value = decode(bytes);
-	if (!Array.isArray(value)) throw new CheckpointError("CORRUPT", "A stored row is not a list.");
+	if (!Array.isArray(value)) throw corrupt("it is not a list");
 	return value;
 }
 

@@ -18,8 +18,6 @@ interface Options {
 	readonly classes: ClassRegistry;
 	/** Refuses what would not come back as it was: instances of unknown classes, functions, symbols. */
 	readonly isStrict: boolean;
-	/** Writes an object that occurs twice as two, for rows, whose parts are nobody's objects. */
-	readonly ignoresSharing: boolean;
 }
 
 /** Turns values into bytes, in the format that FORMAT.md describes. */
@@ -27,8 +25,8 @@ export class Encoder {
 	readonly #options: Options;
 	readonly memos: ListMemos;
 
-	constructor({ classes = new ClassRegistry(), isStrict = false, ignoresSharing = false }: Partial<Options> = {}) {
-		this.#options = { classes, isStrict, ignoresSharing };
+	constructor({ classes = new ClassRegistry(), isStrict = false }: Partial<Options> = {}) {
+		this.#options = { classes, isStrict };
 		this.memos = new ListMemos(classes);
 	}
 
@@ -130,7 +128,6 @@ class Walk {
 
 	/** Gives an object the next number; false if it has one. */
 	markSeen(value: object): boolean {
-		if (this.options.ignoresSharing) return true;
 		const { size } = this.seen;
 		return this.seen.add(value).size > size;
 	}

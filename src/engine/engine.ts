@@ -5,8 +5,9 @@ import { CheckpointError, quote } from "../errors.ts";
 import { Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
+import type { Cell } from "./cells.ts";
 import { PartCache, type Parts } from "./delta-channels/parts.ts";
-import { type Cell, type Head, namedBlobs } from "./head.ts";
+import { type Head, namedBlobs } from "./head.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
 

@@ -1,8 +1,5 @@
-import { type Encoded, packPlain, unpackPlain } from "../codec/codec.ts";
-import { CheckpointError } from "../errors.ts";
-
-/** Where a value is: in a blob, or right here. */
-export type Cell = number | Encoded;
+import type { Encoded } from "../codec/codec.ts";
+import { type Cell, corrupt, packFields, unpackFields } from "./cells.ts";
 
 /** How a checkpoint came to be, for the attribution of writes. */
 export interface Origin {
@@ -33,52 +30,33 @@ export interface Head {
 	readonly manifest: ReadonlyMap<string, Cell>;
 }
 
-/** What a checkpoint row holds: `[v, ts, versions, seen, metadata cell, origin, channel, cell, channel, cell...]`. */
+/** What a checkpoint row holds: `[v, ts, versions, seen, origin, channels]`, then the cells of metadata and channels. */
 export function packHead({ v, ts, versions, seen, metadata, origin, manifest }: Head): Uint8Array {
-	const fields = [v, ts, versions, seen, packCell(metadata), origin ?? null];
-	for (const [channel, cell] of manifest) fields.push(channel, packCell(cell));
-	return packPlain(fields);
+	const fields = [v, ts, versions, seen, origin ?? null, [...manifest.keys()]];
+	return packFields(fields, [metadata, ...manifest.values()]);
 }
 
 export function unpackHead(bytes: Uint8Array): Head {
-	const [v, ts, versions, seen, metadata, made, ...rest] = unpackPlain(bytes);
+	const { fields, cells } = unpackFields(bytes);
+	const [v, ts, versions, seen, made, channels] = fields;
+	const [metadata, ...values] = cells;
 	if (!isObject(versions) || !isObject(seen)) throw corrupt("lacks its versions");
-	const manifest = new Map<string, Cell>();
-	for (let i = 0; i < rest.length; i += 2) manifest.set(rest[i] as string, unpackCell(rest[i + 1]));
+	if (typeof metadata !== "object" || !Array.isArray(channels) || channels.length !== values.length)
+		throw corrupt("lacks values");
 	return {
-		v: v as number,
-		ts: ts as string,
+		// JSON has no `undefined`.
+		v: (v ?? undefined) as number,
+		ts: (ts ?? undefined) as string,
 		versions: versions as Head["versions"],
 		seen: seen as Head["seen"],
-		metadata: unpackCell(metadata) as Encoded,
+		metadata,
 		origin: isObject(made) ? (made as Origin) : undefined,
-		manifest,
+		manifest: new Map(channels.map((channel: string, i) => [channel, values[i] as Cell])),
 	};
 }
 
 function isObject(value: unknown): boolean {
 	return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function corrupt(reason: string): CheckpointError {
-	return new CheckpointError("CORRUPT", `A stored checkpoint ${reason}.`);
-}
-
-/** A number for a blob, bytes for a value of the built-in codec, a pair for one of a custom serializer. */
-export function packCell(cell: Cell): unknown {
-	if (typeof cell === "number") return cell;
-	let { bytes } = cell;
-	// A database may have given a Buffer, which the codec would tell from other bytes.
-	if (bytes.constructor !== Uint8Array) bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-	return cell.type === undefined ? bytes : [cell.type, bytes];
-}
-
-export function unpackCell(packed: unknown): Cell {
-	if (typeof packed === "number") return packed;
-	if (packed instanceof Uint8Array) return { type: undefined, bytes: packed };
-	if (Array.isArray(packed) && typeof packed[0] === "string" && packed[1] instanceof Uint8Array)
-		return { type: packed[0], bytes: packed[1] };
-	throw corrupt("names a value in a way that is not known");
 }
 
 /** The blobs that a manifest names. */

@@ -1,8 +1,8 @@
 import { type Checkpoint, maxChannelVersion, TASKS } from "@langchain/langgraph-checkpoint";
 import type { ListedCheckpoint } from "../storage/storage.ts";
+import type { Cell } from "./cells.ts";
 import { unpackHistory } from "./delta-channels/raw-history.ts";
 import type { Engine } from "./engine.ts";
-import type { Cell } from "./head.ts";
 import { groupWrites, writeCell } from "./rows.ts";
 
 /**

@@ -5,10 +5,11 @@ import { rowPages } from "../storage/all-threads.ts";
 import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
+import type { Cell } from "./cells.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
 import { busy, type Engine, MOST_ATTEMPTS, ownBytes, type View } from "./engine.ts";
-import { type Cell, copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
+import { copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
 

@@ -2,8 +2,9 @@ import type { Checkpoint, CheckpointMetadata, CheckpointPendingWrite } from "@la
 import { CheckpointError, locate } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, Depth, FoundCheckpoint, Reading } from "../storage/storage.ts";
+import type { Cell } from "./cells.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
-import { type Cell, copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
+import { copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";

@@ -1,7 +1,8 @@
 import { CheckpointError } from "../errors.ts";
 import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, FoundCheckpoint, WriteRow } from "../storage/storage.ts";
-import { type Cell, type Head, unpackHead } from "./head.ts";
+import type { Cell } from "./cells.ts";
+import { type Head, unpackHead } from "./head.ts";
 
 /** Unique for a key: the lengths keep the parts apart. */
 export function cacheKey({ threadId, ns, id }: CheckpointKey): string {

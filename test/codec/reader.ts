@@ -157,6 +157,21 @@ export function readValue(bytes: Uint8Array): unknown {
 	return new ValueReader(bytes).readTop();
 }
 
+/** The fields of a row, and its cells: the numbers of blobs, or bytes. */
+export function readFields(bytes: Uint8Array): { fields: unknown[]; cells: (number | Uint8Array)[] } {
+	const row = Buffer.from(bytes);
+	const end = 4 + row.readUInt32BE(0);
+	const fields = JSON.parse(row.toString("utf8", 4, end)) as unknown[];
+	let rest = bytes.subarray(end);
+	const cells = (fields.pop() as (number | [length: number, type?: string])[]).map((cell) => {
+		if (typeof cell === "number") return cell;
+		const value = rest.subarray(0, cell[0]);
+		rest = rest.subarray(cell[0]);
+		return value;
+	});
+	return { fields, cells };
+}
+
 /** The bytes that a patch makes of its base. */
 export function readPatch(base: Uint8Array, patch: Uint8Array): Uint8Array {
 	const [length, ...operations] = readValue(patch) as (number | Uint8Array)[];

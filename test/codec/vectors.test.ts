@@ -8,7 +8,7 @@ import { unpackHead } from "../../src/engine/head.ts";
 import { SqliteSaver } from "../../src/sqlite.ts";
 import { Sealer } from "../../src/storage/sealed/sealer.ts";
 import { CLASSES } from "./arbitraries.ts";
-import { CLASS_NAMES, nameOfArgument, readEnvelope, readPatch, readValue, Tagged } from "./reader.ts";
+import { CLASS_NAMES, nameOfArgument, readEnvelope, readFields, readPatch, readValue, Tagged } from "./reader.ts";
 import { assertSame } from "./same.ts";
 import { BASES, ENVELOPES, fromHex, HEADS, hex, identityOf, makeVectors, PATCHES, VALUES } from "./vector-inputs.ts";
 import vectors from "./vectors.json" with { type: "json" };
@@ -146,13 +146,12 @@ describe("a reader that was written from the description", () => {
 		expect(row.id).toBe(ids.at(-1));
 		const { ns, parent_id, run_id, source, step } = row;
 		const named = JSON.parse(row.blobs);
-		const head = readValue(open(row.head, "checkpoint", thread, ns, row.id, parent_id, run_id, source, step, named));
-		const [v, , versions, , metadata, , ...manifest] = head as unknown[];
+		const head = readFields(open(row.head, "checkpoint", thread, ns, row.id, parent_id, run_id, source, step, named));
+		const [v, , versions, , , channels] = head.fields as any[];
+		const [metadata, ...cells] = head.cells;
 		expect([v, versions]).toEqual([4, { messages: 8, step: 8, text: 1 }]);
 		expect(readCell(metadata)).toEqual({ source: "loop", step: 7, parents: {} });
-		const read = Object.fromEntries(
-			Array.from({ length: manifest.length / 2 }, (_, n) => [manifest[n * 2], readCell(manifest[n * 2 + 1])]),
-		) as any;
+		const read = Object.fromEntries(channels.map((channel: string, n: number) => [channel, readCell(cells[n])]));
 		expect([read.step, read.text]).toEqual([7, "long text, compressed ".repeat(100)]);
 		expect(
 			read.messages.map(({ tag, fields }: Tagged) => [

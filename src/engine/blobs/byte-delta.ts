@@ -4,7 +4,7 @@ import { commonPrefix, findMatches } from "./matches.ts";
 /*
  * Patches between byte strings.
  *
- * A patch is packed like a row: the length of the result, then operations:
+ * A patch is a list: the length of the result, then operations:
  * bytes: insert them;
  * two integers, `length` and `skip`: skip so many bytes of the base, counted from the end of the last copy, and copy `length`;
  * `-length` and `skip`: the same with the second source, if there is one.

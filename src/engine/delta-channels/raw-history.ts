@@ -1,6 +1,6 @@
-import { packPlain, unpackPlain } from "../../codec/codec.ts";
 import type { CheckpointKey, DeltaBaseRow } from "../../storage/storage.ts";
-import { type Cell, type Head, packCell, unpackCell } from "../head.ts";
+import { type Cell, corrupt, packFields, unpackFields } from "../cells.ts";
+import type { Head } from "../head.ts";
 import { isInternal } from "./origin.ts";
 
 /** What made a delta channel's value, not decoded: a value to start from, if there is one, and writes, oldest first. */
@@ -33,20 +33,20 @@ export function keepLost(
 	return lost.map(([channel, seed]) => ({ ...key, channel, data: packHistory({ seed, writes: [], includes }) }));
 }
 
-/** `[seed cell or null, included run or null, task id, cell, task id, cell...]` */
-export function packHistory({ seed, writes, includes }: RawHistory): Uint8Array {
-	const fields: unknown[] = [seed === undefined ? null : packCell(seed), includes ?? null];
-	for (const { taskId, cell } of writes) fields.push(taskId, packCell(cell));
-	return packPlain(fields);
+/** `[included run or null, task ids]`, then the cells of the seed, if there is one, and of the writes. */
+export function packHistory(history: RawHistory): Uint8Array {
+	const tasks = history.writes.map(({ taskId }) => taskId);
+	return packFields([history.includes ?? null, tasks], cellsOf(history));
 }
 
 export function unpackHistory(data: Uint8Array): RawHistory {
-	const [seed, includes, ...rest] = unpackPlain(data);
-	const writes: PastWrite[] = [];
-	for (let i = 0; i < rest.length; i += 2) writes.push({ taskId: rest[i] as string, cell: unpackCell(rest[i + 1]) });
+	const { fields, cells } = unpackFields(data);
+	const [includes, tasks] = fields;
+	const seeds = Array.isArray(tasks) ? cells.length - tasks.length : -1;
+	if (!Array.isArray(tasks) || (seeds !== 0 && seeds !== 1)) throw corrupt("lacks writes");
 	return {
-		seed: seed === null ? undefined : unpackCell(seed),
-		writes,
+		seed: seeds === 1 ? cells[0] : undefined,
+		writes: tasks.map((taskId: string, i) => ({ taskId, cell: cells[i + seeds] as Cell })),
 		includes: typeof includes === "number" ? includes : undefined,
 	};
 }

@@ -1,10 +1,10 @@
 import { isCorrupt, type Place } from "../../errors.ts";
 import type { CheckpointKey, FoundCheckpoint, ThreadOutline, WriteKey } from "../../storage/storage.ts";
+import type { Cell } from "../cells.ts";
 import { isInternal } from "../delta-channels/origin.ts";
 import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import { walk } from "../delta-channels/walk.ts";
 import { type Engine, MOST_ATTEMPTS } from "../engine.ts";
-import type { Cell } from "../head.ts";
 import type { Pause } from "../pause.ts";
 import { cacheKey, unpackRow, writeCell } from "../rows.ts";
 import type { Damage } from "./types.ts";

@@ -1,9 +1,9 @@
 import { CheckpointError, quote } from "../../errors.ts";
 import { allThreads, rowPages } from "../../storage/all-threads.ts";
 import type { ThreadRow } from "../../storage/storage.ts";
+import type { Cell } from "../cells.ts";
 import { cellsOf, unpackHistory } from "../delta-channels/raw-history.ts";
 import type { Engine } from "../engine.ts";
-import type { Cell } from "../head.ts";
 import { unpackRow } from "../rows.ts";
 import type { Stats, ThreadInfo, ThreadPage } from "./types.ts";
 

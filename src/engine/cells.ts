@@ -1,0 +1,78 @@
+import type { Encoded } from "../codec/codec.ts";
+import { UnserializableError } from "../codec/unserializable.ts";
+import { CheckpointError } from "../errors.ts";
+
+/** Where a value is: in a blob, or right here. */
+export type Cell = number | Encoded;
+
+/** The length of the text. */
+const HEADER_BYTES = 4;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * The content of a row of the engine: the length of a JSON text, the text, and the bytes of the cells one after the other. The
+ * text is the fields, and last of them a list of the cells: the number of a blob, `[length]` of bytes, or `[length, type]` of
+ * a custom serializer's.
+ */
+export function packFields(fields: readonly unknown[], cells: readonly Cell[]): Uint8Array {
+	const text = encoder.encode(stringify([...fields, cells.map(describe)]));
+	let end = HEADER_BYTES + text.length;
+	for (const cell of cells) if (typeof cell !== "number") end += cell.bytes.length;
+	const packed = new Uint8Array(end);
+	new DataView(packed.buffer).setUint32(0, text.length);
+	packed.set(text, HEADER_BYTES);
+	let at = HEADER_BYTES + text.length;
+	for (const cell of cells) {
+		if (typeof cell === "number") continue;
+		packed.set(cell.bytes, at);
+		at += cell.bytes.length;
+	}
+	return packed;
+}
+
+/** What was packed. Throws a CheckpointError with code CORRUPT if the bytes are not a row's. */
+export function unpackFields(packed: Uint8Array): { fields: unknown[]; cells: Cell[] } {
+	if (packed.length < HEADER_BYTES) throw corrupt("is cut short");
+	let at = HEADER_BYTES + new DataView(packed.buffer, packed.byteOffset).getUint32(0);
+	const fields = parse(packed.subarray(HEADER_BYTES, at));
+	const described = Array.isArray(fields) && fields.pop();
+	if (!Array.isArray(described)) throw corrupt("has no list of its values");
+	const cells = described.map((cell: unknown): Cell => {
+		if (typeof cell === "number") return cell;
+		const [length, type] = Array.isArray(cell) ? cell : [];
+		if (!(length >= 0 && (type === undefined || typeof type === "string")))
+			throw corrupt("names a value in a way that is not known");
+		at += length;
+		// A copy: what is remembered should not hold on to the row.
+		return { type, bytes: new Uint8Array(packed.subarray(at - length, at)) };
+	});
+	if (at !== packed.length) throw corrupt("has not the length that it should have");
+	return { fields, cells };
+}
+
+function describe(cell: Cell): number | unknown[] {
+	if (typeof cell === "number") return cell;
+	return cell.type === undefined ? [cell.bytes.length] : [cell.bytes.length, cell.type];
+}
+
+function stringify(fields: readonly unknown[]): string {
+	try {
+		return JSON.stringify(fields);
+	} catch (cause) {
+		throw new UnserializableError("versions", "", (cause as Error).message, { cause });
+	}
+}
+
+function parse(text: Uint8Array) {
+	try {
+		return JSON.parse(decoder.decode(text));
+	} catch (cause) {
+		throw corrupt("is not readable", { cause });
+	}
+}
+
+export function corrupt(reason: string, options?: ErrorOptions): CheckpointError {
+	return new CheckpointError("CORRUPT", `A stored row ${reason}.`, options);
+}
