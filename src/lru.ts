@@ -3,7 +3,6 @@ export class Lru<K, V> {
 	readonly #entries = new Map<K, { value: V; weight: number }>();
 	readonly #limit: number;
 	#weight = 0;
-	#lastUsed: K | undefined;
 
 	constructor(limit: number) {
 		this.#limit = limit;
@@ -11,10 +10,9 @@ export class Lru<K, V> {
 
 	get(key: K): V | undefined {
 		const entry = this.#entries.get(key);
-		if (entry === undefined || key === this.#lastUsed) return entry?.value;
+		if (entry === undefined) return undefined;
 		this.#entries.delete(key);
 		this.#entries.set(key, entry);
-		this.#lastUsed = key;
 		return entry.value;
 	}
 
@@ -22,7 +20,6 @@ export class Lru<K, V> {
 		this.delete(key);
 		if (weight > this.#limit) return;
 		this.#entries.set(key, { value, weight });
-		this.#lastUsed = key;
 		this.#weight += weight;
 		for (const oldest of this.#entries.keys()) {
 			if (this.#weight <= this.#limit) return;
