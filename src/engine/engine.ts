@@ -43,9 +43,6 @@ interface LastSeen {
 	readonly weight: number;
 }
 
-const NOTHING_WRITTEN: readonly WrittenBlob[] = [];
-const NO_BLOBS: ReadonlyMap<number, Blob> = new Map();
-
 /**
  * What all operations on checkpoints share: where rows are, how values are encoded, and the cache.
  *
@@ -109,7 +106,7 @@ export class Engine {
 	}
 
 	async decodeMetadata(key: CheckpointKey, { metadata }: Head): Promise<CheckpointMetadata> {
-		return (await this.decodeAll(key, [["metadata", metadata]], NO_BLOBS))[0] as CheckpointMetadata;
+		return (await this.decodeAll(key, [["metadata", metadata]], new Map()))[0] as CheckpointMetadata;
 	}
 
 	/** A checkpoint, if it is the last one that was seen of its namespace. */
@@ -118,26 +115,23 @@ export class Engine {
 		return view?.id === key.id ? view : undefined;
 	}
 
-	async loadView(key: CheckpointKey): Promise<View | undefined> {
-		const [row] = (await this.storage.read([key], "rows")).checkpoints;
+	/** The first of these checkpoints that is there. */
+	async loadView(...keys: CheckpointKey[]): Promise<View | undefined> {
+		const [row] = (await this.storage.read(keys, "rows")).checkpoints;
 		return row && viewOf(row);
 	}
 
 	/**
-	 * Keeps a checkpoint that was read or put.
+	 * Keeps the checkpoint of a namespace that was read or put last, or that there was none, so that a first put need not look
+	 * again.
 	 *
 	 * @param bytes size of the row that the view was parsed from
 	 */
-	rememberView(key: CheckpointKey, view: View, bytes: number): void {
+	remember(key: Omit<CheckpointKey, "id">, view: View | undefined, bytes: number): void {
 		const known = this.#lastSeen(key);
 		// What was written at it stays known.
-		const written = known?.view?.id === view.id ? known.written : NOTHING_WRITTEN;
+		const written = known?.view?.id === view?.id ? (known?.written ?? []) : [];
 		this.#keep(key, { view, written, weight: bytes + VIEW_BYTES });
-	}
-
-	/** Keeps that a namespace had no checkpoint, so that a first put need not look again. */
-	rememberEmpty(threadId: string, ns: string): void {
-		this.#keep({ threadId, ns }, { view: undefined, written: NOTHING_WRITTEN, weight: VIEW_BYTES });
 	}
 
 	isKnownEmpty(key: CheckpointKey): boolean {
@@ -161,7 +155,7 @@ export class Engine {
 	/** Blobs of pending writes at a checkpoint that were stored while the thread had this stamp, so that they are there. */
 	writtenAt(key: CheckpointKey, stamp: number): readonly WrittenBlob[] {
 		const known = this.#lastSeen(key);
-		return known?.view?.id === key.id ? known.written.filter((one) => one.stamp === stamp) : NOTHING_WRITTEN;
+		return known?.view?.id === key.id ? known.written.filter((one) => one.stamp === stamp) : [];
 	}
 
 	/** Blobs that the last checkpoint of a namespace names and whose values are cached. */

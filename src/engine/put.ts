@@ -61,13 +61,14 @@ interface Placement {
 export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const { key, parentId, runId, checkpoint } = input;
 	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
+	// The parent, or else the checkpoint itself, which may be put again.
 	let base = engine.peekView(baseKey);
 	const { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding } = readInput(engine, input, base);
 	const encoded = await encoding;
 	const metadata = ownBytes(encoded[0] as Encoded);
 	let next = 1;
 	let drafts = planned.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft));
-	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await loadBase(engine, baseKey, key);
+	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await engine.loadView(baseKey, key);
 	const isOverwrite = parentId === key.id;
 	// A checkpoint that is put again has no other parent than before.
 	const keepsParent = isOverwrite || parentId === undefined;
@@ -107,12 +108,12 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 		engine.parts.change(key, parentId);
 		if (stored !== undefined) {
 			const view = { id: key.id, parentId: row.parentId, head, stamp: stored.stamp };
-			engine.rememberView(key, view, packed.length);
+			engine.remember(key, view, packed.length);
 			rememberBlobs(engine, placed, base);
 			if (stored.replaced) await collectFamily(engine, stored.family);
 			return;
 		}
-		base = await loadBase(engine, baseKey, key);
+		base = await engine.loadView(baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
 	throw busy(key.threadId);
@@ -134,11 +135,6 @@ function readInput(engine: Engine, input: PutInput, base: View | undefined) {
 	} catch (error) {
 		throw explain(error, checkpoint);
 	}
-}
-
-/** The parent, or else the checkpoint itself, which may be put again. */
-async function loadBase(engine: Engine, baseKey: CheckpointKey, key: CheckpointKey): Promise<View | undefined> {
-	return (await engine.loadView(baseKey)) ?? (baseKey.id === key.id ? undefined : await engine.loadView(key));
 }
 
 /** Decides which channels are taken over from the parent unseen. */

@@ -4,7 +4,7 @@ import { compareIds } from "../storage/compare-ids.ts";
 import type { CheckpointKey, Depth, FoundCheckpoint, Reading } from "../storage/storage.ts";
 import type { Cell } from "./cells.ts";
 import { type Engine, MOST_ATTEMPTS, unreadable, viewOf } from "./engine.ts";
-import { copyVersions, type Head, namedBlobs, setOwn } from "./head.ts";
+import { copyVersions, type Head, namedBlobs } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { restoreSends } from "./old-sends.ts";
 import { cacheKey, groupWrites, unpackRow, visibleWrites, writeCell } from "./rows.ts";
@@ -50,13 +50,13 @@ export async function readOne(
 			const reading = await engine.storage.read(which, "values", engine.knownBlobs(threadId, ns));
 			row = reading.checkpoints[0];
 			if (row === undefined) {
-				if (id === undefined) engine.rememberEmpty(threadId, ns);
+				if (id === undefined) engine.remember({ threadId, ns }, undefined, 0);
 				return undefined;
 			}
 			const view = viewOf(row);
 			// Whoever reads a checkpoint is likely to put its child next.
 			const stored = await readRow(engine, row, view.head, await loadPage(engine, [view.head], reading), true);
-			engine.rememberView(row, view, row.head.length);
+			engine.remember(row, view, row.head.length);
 			return stored;
 		} catch (error) {
 			// Something else of it can't be read, or not even the row.
@@ -176,9 +176,7 @@ async function readRow(
 ): Promise<StoredCheckpoint> {
 	const { threadId, ns, id, parentId } = row;
 	const values = await engine.decodeAll(row, [...head.manifest], blobs, willBeExtended);
-	const channel_values: Record<string, unknown> = {};
-	let next = 0;
-	for (const channel of head.manifest.keys()) setOwn(channel_values, channel, values[next++]);
+	const channel_values = Object.fromEntries([...head.manifest.keys()].map((channel, i) => [channel, values[i]]));
 	const { versions, seen } = copyVersions({ channel_versions: head.versions, versions_seen: head.seen });
 	const checkpoint: Checkpoint = {
 		v: head.v,

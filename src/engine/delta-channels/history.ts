@@ -1,6 +1,5 @@
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { Engine } from "../engine.ts";
-import { setOwn } from "../head.ts";
 import { cellsOf } from "./raw-history.ts";
 import { walk } from "./walk.ts";
 
@@ -11,17 +10,17 @@ export async function readHistory(
 	channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
 	const { threadId, ns } = where;
-	const histories: Record<string, DeltaChannelHistory> = {};
-	for (const channel of channels) setOwn(histories, channel, { writes: [] });
-	if (threadId === undefined) return histories;
+	const none = channels.map((channel): [string, DeltaChannelHistory] => [channel, { writes: [] }]);
+	if (threadId === undefined) return Object.fromEntries(none);
 	const id = where.id ?? (await engine.storage.read({ threadId, ns, limit: 1 }, "rows")).checkpoints[0]?.id;
-	if (id === undefined) return histories;
+	if (id === undefined) return Object.fromEntries(none);
 	const key = { threadId, ns, id };
+	const histories = new Map(none);
 	for (const [channel, raw] of await walk(engine, key, channels)) {
 		const values = await engine.readAll(key, channel, cellsOf(raw));
 		const seed = raw.seed === undefined ? {} : { seed: values.shift() };
 		const writes = raw.writes.map(({ taskId }, i) => [taskId, channel, values[i]] as [string, string, unknown]);
-		setOwn(histories, channel, { writes, ...seed });
+		histories.set(channel, { writes, ...seed });
 	}
-	return histories;
+	return Object.fromEntries(histories);
 }

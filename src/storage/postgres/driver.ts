@@ -42,16 +42,6 @@ export function openPool(connectionString: string): PostgresPool {
 	return new pg.Pool({ connectionString, keepAlive: true, allowExitOnIdle: true });
 }
 
-/** What an error says about the call that it ended. */
-export interface Verdict {
-	/** Trying again may help. */
-	readonly isPassing: boolean;
-	/** The connection is of no more use. */
-	readonly isBroken: boolean;
-	/** The server does not know the named statements that the client knows: there is a pooler between them. */
-	readonly isAboutNames: boolean;
-}
-
 /** Errors of the server that a second try may not meet: conflicts, lack of room, and what a fail-over brings. */
 const PASSING = new Set([
 	"40001", // serialization failure
@@ -70,7 +60,11 @@ const BROKEN = /^(08|57P|25006|53300)/;
 /** Unknown, known already, or made for tables that have changed since. */
 const ABOUT_NAMES = /^(26000|42P05)$/;
 
-export function judge(error: unknown): Verdict {
+/**
+ * What an error says about the call that it ended: whether trying again may help, whether the connection is of no more use,
+ * and whether the server does not know the named statements that the client knows, as there is a pooler between them.
+ */
+export function judge(error: unknown) {
 	if (error instanceof CheckpointError)
 		return { isPassing: false, isBroken: error.code === "BUSY", isAboutNames: false };
 	const { code, message } = describe(error);
