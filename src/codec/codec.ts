@@ -2,8 +2,6 @@ import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type Classes, ClassRegistry } from "./class-registry.ts";
 import { decode } from "./decoder.ts";
 import { Encoder } from "./encoder.ts";
-import { LAYOUT } from "./format.ts";
-import { corrupt, pack } from "./messagepack.ts";
 
 /** A value as bytes. `type` is the tag of a custom serializer, `undefined` for the built-in format. */
 export interface Encoded {
@@ -31,7 +29,7 @@ export class DeltaCodec implements Codec {
 	readonly #encoder: Encoder;
 	readonly #classes: ClassRegistry;
 
-	constructor({ classes, strict }: CodecOptions = {}) {
+	constructor({ classes, strict = false }: CodecOptions = {}) {
 		this.#classes = new ClassRegistry(classes);
 		this.#encoder = new Encoder({ classes: this.#classes, isStrict: strict });
 	}
@@ -45,18 +43,6 @@ export class DeltaCodec implements Codec {
 		if (willBeExtended) this.#encoder.memos.keepRead(value, bytes);
 		return value;
 	}
-}
-
-/** The bytes of a list of integers and bytes. */
-export function packPlain(parts: readonly unknown[]): Uint8Array {
-	return pack(parts, LAYOUT.array);
-}
-
-/** The list that was packed. Throws a CheckpointError with code CORRUPT if the bytes are no list. */
-export function unpackPlain(bytes: Uint8Array): unknown[] {
-	const value = decode(bytes);
-	if (!Array.isArray(value)) throw corrupt("it is not a list");
-	return value;
 }
 
 /** What a serializer made of a value: a pair of its type, and text or bytes. */

@@ -1,14 +1,13 @@
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { CheckpointError } from "../errors.ts";
 import { define } from "./built-ins.ts";
-import { ClassRegistry } from "./class-registry.ts";
+import type { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { type Fields, loadInstance, makeInstance } from "./instances.ts";
 import { corrupt, unpack } from "./messagepack.ts";
 
 /** Where the fields of a tagged value begin. */
 const FIELDS = 2;
-const NO_CLASSES = new ClassRegistry();
 
 /** Stands for an object that was not finished when something inside referred to it. */
 class Gap {
@@ -26,7 +25,7 @@ class Gap {
  * The bytes need not be honest: whatever they say, the answer is a value of the closed set of types, or a
  * CheckpointError with code CORRUPT, in time and memory bounded by their length.
  */
-export function decode(bytes: Uint8Array, classes = NO_CLASSES): unknown {
+export function decode(bytes: Uint8Array, classes: ClassRegistry): unknown {
 	try {
 		const { value, hasTags, hasLoadables } = unpack(bytes);
 		if (!hasTags) return value;

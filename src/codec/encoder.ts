@@ -1,6 +1,6 @@
 import { isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { hasToJson, isBinary, isOddBuiltIn, isPlain, isUnstorable, nameOf } from "./built-ins.ts";
-import { ClassRegistry } from "./class-registry.ts";
+import type { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
 import { ListMemos } from "./list-memos.ts";
@@ -25,9 +25,9 @@ export class Encoder {
 	readonly #options: Options;
 	readonly memos: ListMemos;
 
-	constructor({ classes = new ClassRegistry(), isStrict = false }: Partial<Options> = {}) {
-		this.#options = { classes, isStrict };
-		this.memos = new ListMemos(classes);
+	constructor(options: Options) {
+		this.#options = options;
+		this.memos = new ListMemos(options.classes);
 	}
 
 	/**

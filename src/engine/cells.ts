@@ -5,38 +5,30 @@ import { CheckpointError } from "../errors.ts";
 /** Where a value is: in a blob, or right here. */
 export type Cell = number | Encoded;
 
-/** The length of the text. */
-const HEADER_BYTES = 4;
-
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * The content of a row of the engine: the length of a JSON text, the text, and the bytes of the cells one after the other. The
- * text is the fields, and last of them a list of the cells: the number of a blob, `[length]` of bytes, or `[length, type]` of
- * a custom serializer's.
+ * The content of a row of the engine: a JSON text, a zero, which no such text has, and the bytes of the cells one after the
+ * other. The text is the fields, and last of them a list of the cells: the number of a blob, `[length]` of bytes, or
+ * `[length, type]` of a custom serializer's.
  */
 export function packFields(fields: readonly unknown[], cells: readonly Cell[]): Uint8Array {
-	const text = encoder.encode(stringify([...fields, cells.map(describe)]));
-	let end = HEADER_BYTES + text.length;
-	for (const cell of cells) if (typeof cell !== "number") end += cell.bytes.length;
-	const packed = new Uint8Array(end);
-	new DataView(packed.buffer).setUint32(0, text.length);
-	packed.set(text, HEADER_BYTES);
-	let at = HEADER_BYTES + text.length;
-	for (const cell of cells) {
-		if (typeof cell === "number") continue;
-		packed.set(cell.bytes, at);
-		at += cell.bytes.length;
+	const parts: Uint8Array[] = [encoder.encode(stringify([...fields, cells.map(describe)]))];
+	for (const cell of cells) if (typeof cell !== "number") parts.push(cell.bytes);
+	const packed = new Uint8Array(parts.reduce((size, { length }) => size + length, 0));
+	let at = 0;
+	for (const part of parts) {
+		packed.set(part, at);
+		at += part.length;
 	}
 	return packed;
 }
 
 /** What was packed. Throws a CheckpointError with code CORRUPT if the bytes are not a row's. */
 export function unpackFields(packed: Uint8Array): { fields: unknown[]; cells: Cell[] } {
-	if (packed.length < HEADER_BYTES) throw corrupt("is cut short");
-	let at = HEADER_BYTES + new DataView(packed.buffer, packed.byteOffset).getUint32(0);
-	const fields = parse(packed.subarray(HEADER_BYTES, at));
+	let at = packed.indexOf(0) + 1;
+	const fields = parse(packed.subarray(0, Math.max(at - 1, 0)));
 	const described = Array.isArray(fields) && fields.pop();
 	if (!Array.isArray(described)) throw corrupt("has no list of its values");
 	const cells = described.map((cell: unknown): Cell => {
@@ -59,7 +51,7 @@ function describe(cell: Cell): number | unknown[] {
 
 function stringify(fields: readonly unknown[]): string {
 	try {
-		return JSON.stringify(fields);
+		return `${JSON.stringify(fields)}\0`;
 	} catch (cause) {
 		throw new UnserializableError("versions", "", (cause as Error).message, { cause });
 	}

@@ -73,15 +73,6 @@ export function copyVersions(from: {
 	channel_versions?: Readonly<Versions>;
 	versions_seen?: Readonly<Record<string, Readonly<Versions>>>;
 }): { versions: Versions; seen: Record<string, Versions> } {
-	const seen: Record<string, Versions> = {};
-	const given = from.versions_seen ?? {};
-	for (const node of Object.keys(given)) setOwn(seen, node, { ...given[node] });
-	return { versions: { ...from.channel_versions }, seen };
-}
-
-/** Assigns a key that may be called `__proto__`. */
-export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
-	if (key === "__proto__")
-		Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
-	else object[key] = value;
+	const seen = Object.entries(from.versions_seen ?? {}).map(([node, versions]) => [node, { ...versions }] as const);
+	return { versions: { ...from.channel_versions }, seen: Object.fromEntries(seen) };
 }

@@ -159,10 +159,9 @@ export function readValue(bytes: Uint8Array): unknown {
 
 /** The fields of a row, and its cells: the numbers of blobs, or bytes. */
 export function readFields(bytes: Uint8Array): { fields: unknown[]; cells: (number | Uint8Array)[] } {
-	const row = Buffer.from(bytes);
-	const end = 4 + row.readUInt32BE(0);
-	const fields = JSON.parse(row.toString("utf8", 4, end)) as unknown[];
-	let rest = bytes.subarray(end);
+	const end = bytes.indexOf(0);
+	const fields = JSON.parse(Buffer.from(bytes.subarray(0, end)).toString()) as unknown[];
+	let rest = bytes.subarray(end + 1);
 	const cells = (fields.pop() as (number | [length: number, type?: string])[]).map((cell) => {
 		if (typeof cell === "number") return cell;
 		const value = rest.subarray(0, cell[0]);

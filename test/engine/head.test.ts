@@ -242,7 +242,7 @@ describe("stored bytes that are no head", () => {
 		for (const text of texts) {
 			const bytes = new TextEncoder().encode(text);
 			expect(
-				codeOf(() => unpackFields(Uint8Array.of(0, 0, 0, bytes.length, ...bytes))),
+				codeOf(() => unpackFields(Uint8Array.of(...bytes, 0))),
 				text,
 			).toBe("CORRUPT");
 		}

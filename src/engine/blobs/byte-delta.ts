@@ -1,10 +1,11 @@
-import { packPlain, unpackPlain } from "../../codec/codec.ts";
+import { LAYOUT } from "../../codec/format.ts";
+import { pack, unpack } from "../../codec/messagepack.ts";
 import { commonPrefix, findMatches } from "./matches.ts";
 
 /*
  * Patches between byte strings.
  *
- * A patch is a list: the length of the result, then operations:
+ * A patch is a list in MessagePack: the length of the result, then operations:
  * bytes: insert them;
  * two integers, `length` and `skip`: skip so many bytes of the base, counted from the end of the last copy, and copy `length`;
  * `-length` and `skip`: the same with the second source, if there is one.
@@ -37,7 +38,7 @@ export function diffBytes(base: Uint8Array, next: Uint8Array, source?: Uint8Arra
 		done = at + length;
 	});
 	fillUpTo(next.length);
-	return { patch: packPlain(parts), usesSource: sourceEnd > 0 };
+	return { patch: pack(parts, LAYOUT.array), usesSource: sourceEnd > 0 };
 
 	/** Takes what the base does not have from the second source as far as possible, and inserts the rest. */
 	function fillUpTo(end: number): void {
@@ -82,7 +83,7 @@ interface Range {
 export function applyPatches(base: Uint8Array, layers: readonly Layer[]): Uint8Array {
 	const newest = layers.at(-1);
 	if (newest === undefined) return base;
-	const length = toCount(unpackPlain(newest.patch)[0]);
+	const length = toCount(unpackList(newest.patch)[0]);
 	const most = layers.reduce((sum, { patch, source }) => sum + patch.length + (source?.length ?? 0), base.length);
 	// Before it is allocated.
 	if (length > most) throw new RangeError("patch declares an impossible length");
@@ -98,7 +99,7 @@ export function applyPatches(base: Uint8Array, layers: readonly Layer[]): Uint8A
  * ranges ascend in every layer.
  */
 function fillFrom({ patch, source }: Layer, lacking: readonly Range[], result: Uint8Array): Range[] {
-	const parts = unpackPlain(patch);
+	const parts = unpackList(patch);
 	const rest: Range[] = [];
 	let next = 0;
 	let start = 0;
@@ -140,6 +141,11 @@ function addRange(ranges: Range[], at: number, from: number, length: number): vo
 function slice(bytes: Uint8Array | undefined, from: number, length: number): Uint8Array {
 	if (bytes === undefined || from + length > bytes.length) throw new RangeError("patch does not fit its base");
 	return bytes.subarray(from, from + length);
+}
+
+function unpackList(patch: Uint8Array): unknown[] {
+	const { value } = unpack(patch);
+	return Array.isArray(value) ? value : [];
 }
 
 function toCount(value: unknown): number {

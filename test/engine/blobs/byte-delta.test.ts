@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { packPlain } from "../../../src/codec/codec.ts";
+import { LAYOUT } from "../../../src/codec/format.ts";
+import { pack } from "../../../src/codec/messagepack.ts";
 import {
 	applyPatches as applyLayers,
 	diffBytes as diff,
@@ -186,7 +187,7 @@ describe("bytes that are no patch", () => {
 			[{}],
 			[0n],
 		])
-			expectRefusal(base, [concat(patch, packPlain(more).subarray(1))]);
+			expectRefusal(base, [concat(patch, packList(more).subarray(1))]);
 	});
 
 	it("are refused if the base is another", () => {
@@ -199,7 +200,7 @@ describe("bytes that are no patch", () => {
 		(length) => {
 			const short = new Uint8Array(10);
 			for (const hostile of [[length], [length, length, 0], [length, noise(20, 1)], [length, -length, 0]].map(
-				packPlain,
+				packList,
 			)) {
 				expectRefusal(short, [hostile]);
 				expectRefusal(short, [diffBytes(short, short), hostile]);
@@ -250,7 +251,7 @@ describe("bytes that are no patch", () => {
 
 	it("but thousands of empty operations, are read to their end", () => {
 		const empty = Array.from({ length: 20_000 }, () => [0, 0, new Uint8Array(0)]).flat();
-		const hostile = packPlain([10, ...empty, 10, 0]);
+		const hostile = packList([10, ...empty, 10, 0]);
 		expectBytes(applyPatches(noise(10, 1), [hostile]), noise(10, 1));
 		expectBytes(applyPatches(noise(10, 1), [hostile, hostile]), noise(10, 1));
 	});
@@ -344,9 +345,13 @@ function flipped(bytes: Uint8Array, places: number): Uint8Array {
 	return result;
 }
 
+function packList(parts: readonly unknown[]): Uint8Array {
+	return pack(parts, LAYOUT.array);
+}
+
 /** A patch that copies `length` bytes of its base at `from` and does nothing else. */
 function copy(length: number, from: number): Uint8Array {
-	return packPlain([length, length, from]);
+	return packList([length, length, from]);
 }
 
 /** What the patches make, or `undefined` if they are refused in the one way that is allowed. */
