@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DeltaSaver } from "../../src/index.ts";
-import { SqliteSaver } from "../../src/sqlite.ts";
+import { SqliteSaver, type SqliteSaverOptions } from "../../src/sqlite.ts";
 import { MemoryStorage } from "../../src/storage/memory/storage.ts";
 
 type HistoryQuery = Parameters<DeltaSaver["getDeltaChannelHistory"]>[0];
@@ -29,11 +29,11 @@ export class ReadingElsewhereSaver extends SqliteSaver {
 	readonly #folder: string;
 	readonly #reader: SqliteSaver;
 
-	constructor() {
+	constructor(options?: SqliteSaverOptions) {
 		const folder = mkdtempSync(join(tmpdir(), "checkpoint-delta-"));
-		super(join(folder, "checkpoints.db"));
+		super(join(folder, "checkpoints.db"), options);
 		this.#folder = folder;
-		this.#reader = new SqliteSaver(join(folder, "checkpoints.db"));
+		this.#reader = new SqliteSaver(join(folder, "checkpoints.db"), options);
 	}
 
 	override getDeltaChannelHistory(query: HistoryQuery) {
