@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Job } from "./job.ts";
+import { readBriefly } from "./measure.ts";
 import { type Message, startTakingTurns } from "./turns.ts";
 import type { Measures, Workload } from "./workload.ts";
 import { workloads } from "./workloads/index.ts";
@@ -8,6 +9,7 @@ import { workloads } from "./workloads/index.ts";
 const job = JSON.parse(process.argv[2] as string) as Job;
 const workload = workloads.find(({ name }) => name === job.workload) as Workload;
 
+if (job.stage.quick) readBriefly();
 if (job.phase === "part") await workload.part?.(job.stage, job.part as number);
 else if (job.phase === "prepare") await workload.prepare?.(job.stage);
 else {
