@@ -48,8 +48,9 @@ describe("A request", () => {
 		const server = await startServer();
 		await server.client.threads.create({ threadId: "t", metadata: { a: [[1]] } });
 		await server.client.runs.wait("t", "work", { input: { name: "w" } });
+		// One function parses all that is posted: what the deepest does to it is seen on one path.
 		for (const [shape, make] of Object.entries(deep))
-			for (const levels of [1100, 20_000, 500_000])
+			for (const levels of path === "/threads" ? [1100, 20_000, 500_000] : [1100, 20_000])
 				expect(await post(server, path, paths[path]!(make(levels))), `${shape} ${levels}`).toEqual([
 					400,
 					"The JSON is nested deeper than 1000 levels.",
