@@ -104,33 +104,32 @@ describe("A list", () => {
 	const metadata = { source: "loop", step: 0, parents: {} } as const;
 	const record = { assistant_id: "a", metadata: {}, kwargs: {}, multitask_strategy: "reject", created_at: "" };
 
-	it.each(["1001", "1000000", "9007199254740991"])(
-		"has a thousand items at most, also if asked for %s",
-		async (limit) => {
-			const store = new InMemoryStore();
-			const { saver, fetch } = await startServer(undefined, { store });
-			for (let n = 0; n < 1002; n++) {
-				await saver.put(thread, checkpoint(n), metadata, {});
-				await saver.put({ configurable: { thread_id: `t${n}`, checkpoint_ns: "" } }, checkpoint(n), metadata, {});
-				await writeRunRecord(saver, "t", { ...record, run_id: uuid6(n) });
-				await store.put(["space", `s${n}`], "key", { n });
-			}
+	it("has a thousand items at most, however many are asked for", async () => {
+		const store = new InMemoryStore();
+		const { saver, fetch } = await startServer(undefined, { store });
+		for (let n = 0; n < 1002; n++) {
+			await saver.put(thread, checkpoint(n), metadata, {});
+			await saver.put({ configurable: { thread_id: `t${n}`, checkpoint_ns: "" } }, checkpoint(n), metadata, {});
+			await writeRunRecord(saver, "t", { ...record, run_id: uuid6(n) });
+			await store.put(["space", `s${n}`], "key", { n });
+		}
+		for (const limit of ["1001", "1000000", "9007199254740991"]) {
 			const count = async (path: string, json?: object) => {
 				const list = await (await fetch(path, json && { json })).json();
 				return (list.items ?? list.namespaces ?? list).length;
 			};
 			const page = { limit: Number(limit) };
-			expect(await count(`/threads/t/history?limit=${limit}`)).toBe(1000);
-			expect(await count("/threads/t/history", page)).toBe(1000);
-			expect(await count(`/threads/t/runs?limit=${limit}`)).toBe(1000);
-			expect(await count("/threads/search", page)).toBe(1000);
-			expect(await count("/store/items/search", page)).toBe(1000);
-			expect(await count("/store/namespaces", page)).toBe(1000);
-			expect(await count("/assistants/search", page)).toBe(4);
+			expect(await count(`/threads/t/history?limit=${limit}`), limit).toBe(1000);
+			expect(await count("/threads/t/history", page), limit).toBe(1000);
+			expect(await count(`/threads/t/runs?limit=${limit}`), limit).toBe(1000);
+			expect(await count("/threads/search", page), limit).toBe(1000);
+			expect(await count("/store/items/search", page), limit).toBe(1000);
+			expect(await count("/store/namespaces", page), limit).toBe(1000);
+			expect(await count("/assistants/search", page), limit).toBe(4);
 			const rest = await fetch("/threads/search", { json: { ...page, offset: 1000 } });
-			expect(await rest.json()).toHaveLength(3);
-		},
-	);
+			expect(await rest.json(), limit).toHaveLength(3);
+		}
+	});
 
 	it("of states has each of them once, in order, however many are read at a time", async () => {
 		const { saver, client } = await startServer();
