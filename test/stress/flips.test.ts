@@ -3,7 +3,7 @@ import { makeTemporaryFolder, removeFolder } from "../support/run-node.ts";
 import { type FlipFixture, makeFixtures } from "./flip-rounds.ts";
 
 /** `npm run flips` has thousands. */
-const FLIPS = 24;
+const FLIPS = 12;
 
 describe("a byte that has changed", () => {
 	let folder = "";
