@@ -6,6 +6,7 @@ import { CheckpointError } from "../errors.ts";
 export type Cell = number | Encoded;
 
 const encoder = new TextEncoder();
+const scratch = new Uint8Array(8192);
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -14,7 +15,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * `[length, type]` of a custom serializer's.
  */
 export function packFields(fields: readonly unknown[], cells: readonly Cell[]): Uint8Array {
-	const parts: Uint8Array[] = [encoder.encode(stringify([...fields, cells.map(describe)]))];
+	const parts = [encode([...fields, cells.map(describe)])];
 	for (const cell of cells) if (typeof cell !== "number") parts.push(cell.bytes);
 	const packed = new Uint8Array(parts.reduce((size, { length }) => size + length, 0));
 	let at = 0;
@@ -49,9 +50,12 @@ function describe(cell: Cell): number | unknown[] {
 	return cell.type === undefined ? [cell.bytes.length] : [cell.bytes.length, cell.type];
 }
 
-function stringify(fields: readonly unknown[]): string {
+/** The text of a row. Good until the next call: to make memory for it would take as long as to write it. */
+function encode(fields: readonly unknown[]): Uint8Array {
 	try {
-		return `${JSON.stringify(fields)}\0`;
+		const text = `${JSON.stringify(fields)}\0`;
+		const isShort = text.length * 3 <= scratch.length;
+		return isShort ? scratch.subarray(0, encoder.encodeInto(text, scratch).written) : encoder.encode(text);
 	} catch (cause) {
 		throw new UnserializableError("versions", "", (cause as Error).message, { cause });
 	}

@@ -21,8 +21,6 @@ const EARLY_STEPS = 12;
 /** Larger ones move to a blob when the next checkpoint takes them over, so that they are not repeated for ever. */
 const REPEATED_VALUE_BYTES = 64;
 
-const NO_BYTES = new Uint8Array(0);
-
 export interface PutInput {
 	readonly key: CheckpointKey;
 	readonly parentId: string | undefined;
@@ -83,7 +81,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 			source,
 			step,
 			blobs: [],
-			head: NO_BYTES,
+			head: new Uint8Array(0),
 		};
 		const placed = await place(engine, input, drafts, base, step);
 		const { manifest } = placed;

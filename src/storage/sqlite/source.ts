@@ -32,9 +32,7 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 	const configure = (db: SqliteDatabase) => {
 		if (db.pragma("page_count", { simple: true }) === 0) {
 			// Room of deleted rows can then be given back bit by bit. The next change of the file waits for the disk for both.
-			db.pragma("synchronous = OFF");
-			db.pragma("auto_vacuum = INCREMENTAL");
-			db.pragma("synchronous = FULL");
+			db.exec("PRAGMA synchronous = OFF; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL");
 		}
 		// Readers and a writer beside each other.
 		db.pragma("journal_mode = WAL");
