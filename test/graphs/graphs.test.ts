@@ -10,7 +10,7 @@ import { stories } from "./index.ts";
 
 const PLANS: readonly Plan[] = [
 	{ candidate: both(sqliteInMemory, memory), by: { exit: ["calls"] } },
-	{ candidate: sqliteFile, by: { sync: ["runs"], async: ["runs"] }, once: true },
+	{ candidate: sqliteFile, by: { sync: ["runs"], async: ["runs"] }, once: true, half: 0 },
 ];
 
 const ALL_STORIES = Object.values(stories).flat();

@@ -8,6 +8,7 @@ import { Sealer } from "../../src/storage/sealed/sealer.ts";
 import { SealedStorage } from "../../src/storage/sealed/storage.ts";
 import { fileSource } from "../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
+import { shareOfTests } from "../support/share.ts";
 
 const test = { describe, it };
 
@@ -23,7 +24,7 @@ runStorageContract({
 
 runStorageContract({
 	name: 'SqliteStorage on ":memory:"',
-	test,
+	test: shareOfTests(test, 2),
 	setup: async () => ({ storage: open(":memory:") }),
 });
 

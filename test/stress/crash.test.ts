@@ -1,7 +1,7 @@
 import { crash } from "./crash-rounds.ts";
 
 /** `npm run crash` has thousands. */
-const KILLS = 24;
+const KILLS = 12;
 
 describe("a process that is killed", () => {
 	it("leaves everything behind that it has acknowledged, and nothing half done", async () => {

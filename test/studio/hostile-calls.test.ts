@@ -1,5 +1,6 @@
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import { contains } from "../../src/studio/http/contains.ts";
+import { share } from "../support/share.ts";
 import { backends, memory } from "./support/backends.ts";
 import { startServer } from "./support/server.ts";
 
@@ -98,30 +99,34 @@ describe.each(backends)("A server on a $name", (backend) => {
 			expect(JSON.stringify(tuple)).not.toContain(secret);
 	});
 
-	it.each([
+	const hidden = [
 		...["key", "apiKey", "token", "secret", "password", "passwd", "db_passwd", "passphrase", "pwd", "DB_PWD"],
 		...["credential", "awsCredentials", "auth", "Authorization", "bearer", "jwt", "id-jwt", "cookie", "set-cookies"],
 		...["session", "sessionId"],
-	])("keeps nothing that is called %s with a run", async (name) => {
-		const server = await startServer(backend);
-		const { thread_id } = await server.client.threads.create();
-		const hidden = { [name]: "s3cr3t-value", deep: [{ [name]: { inner: "s3cr3t-value" } }], open: "open-value" };
-		const response = await server.fetch(`/threads/${thread_id}/runs/wait`, {
-			headers: { [`x-${name}`]: "s3cr3t-value", "x-open": "open-header" },
-			json: {
-				assistant_id: "work",
-				input: { name: "w" },
-				config: { ...hidden, configurable: hidden, metadata: hidden },
-				context: hidden,
-				metadata: hidden,
-			},
-		});
-		expect(await response.json()).toMatchObject({ name: "w" });
-		const stored: unknown[] = [await server.saver.getThread(thread_id)];
-		for await (const tuple of server.saver.list({ configurable: { thread_id } })) stored.push(tuple);
-		expect(JSON.stringify(stored)).not.toContain("s3cr3t-value");
-		for (const value of ["open-value", "open-header"]) expect(JSON.stringify(stored)).toContain(value);
-	});
+	];
+	it.each(backend === memory ? hidden : share(hidden, 8))(
+		"keeps nothing that is called %s with a run",
+		async (name) => {
+			const server = await startServer(backend);
+			const { thread_id } = await server.client.threads.create();
+			const hidden = { [name]: "s3cr3t-value", deep: [{ [name]: { inner: "s3cr3t-value" } }], open: "open-value" };
+			const response = await server.fetch(`/threads/${thread_id}/runs/wait`, {
+				headers: { [`x-${name}`]: "s3cr3t-value", "x-open": "open-header" },
+				json: {
+					assistant_id: "work",
+					input: { name: "w" },
+					config: { ...hidden, configurable: hidden, metadata: hidden },
+					context: hidden,
+					metadata: hidden,
+				},
+			});
+			expect(await response.json()).toMatchObject({ name: "w" });
+			const stored: unknown[] = [await server.saver.getThread(thread_id)];
+			for await (const tuple of server.saver.list({ configurable: { thread_id } })) stored.push(tuple);
+			expect(JSON.stringify(stored)).not.toContain("s3cr3t-value");
+			for (const value of ["open-value", "open-header"]) expect(JSON.stringify(stored)).toContain(value);
+		},
+	);
 
 	it("answers 400 to metadata that is too deep to be stored", async () => {
 		const server = await startServer(backend);

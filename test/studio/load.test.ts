@@ -1,3 +1,4 @@
+import { share } from "../support/share.ts";
 import { backends } from "./support/backends.ts";
 import { heapUsed } from "./support/heap.ts";
 import { clientFor, startServer } from "./support/server.ts";
@@ -6,7 +7,7 @@ import { clientFor, startServer } from "./support/server.ts";
 const PADDING = "x".repeat(40_000);
 const MIB = 1024 * 1024;
 
-describe.each(backends)("A hundred runs streamed at once on a $name", (backend) => {
+describe.each(share(backends, 3, 2))("A hundred runs streamed at once on a $name", (backend) => {
 	it("lose and mix no events, and leave no memory behind", async () => {
 		const server = await startServer(backend);
 		const client = clientFor(server.url);

@@ -2,6 +2,7 @@ import { stories } from "../graphs/index.ts";
 import type { Durability } from "./graph-bench.ts";
 import { type Candidate, compare } from "./graph-comparison.ts";
 import type { Comparison } from "./graph-scenario.ts";
+import { share } from "./share.ts";
 
 /** A kind of saver to compare with the official MemorySaver, and how. */
 export interface Plan {
@@ -10,19 +11,21 @@ export interface Plan {
 	by: Partial<Record<Durability, readonly Comparison[]>>;
 	/** Tells each story once, in the first of these durabilities that it has. */
 	once?: boolean;
+	/** Tells every other story on each core, those that the other half leaves out: all are told on each core and each backend. */
+	half?: 0 | 1;
 }
 
 /** Tells every story on the saver, and compares what it shows. */
-export function describeGraphs({ candidate, by, once = false }: Plan): void {
+export function describeGraphs({ candidate, by, once = false, half }: Plan): void {
 	describe(`graphs on ${candidate.name} look as on the official MemorySaver`, () => {
 		const asked = Object.keys(by) as Durability[];
-		const cases = Object.entries(stories).flatMap(([about, list]) =>
-			list.flatMap((story) =>
-				asked
-					.filter((durability) => story.durabilities.includes(durability))
-					.slice(0, once ? 1 : undefined)
-					.flatMap((durability) => (by[durability] ?? []).map((way) => ({ about, story, durability, way }))),
-			),
+		const all = Object.entries(stories).flatMap(([about, list]) => list.map((story) => ({ about, story })));
+		const told = half === undefined ? all : share(all, 2, half);
+		const cases = told.flatMap(({ about, story }) =>
+			asked
+				.filter((durability) => story.durabilities.includes(durability))
+				.slice(0, once ? 1 : undefined)
+				.flatMap((durability) => (by[durability] ?? []).map((way) => ({ about, story, durability, way }))),
 		);
 		for (const { about, story, durability, way } of cases) {
 			it(`${about}: ${story.name} (${durability}, compared by ${way})`, async () => {

@@ -7,6 +7,7 @@ import { differences } from "../../support/delta-world.ts";
 import { histories, runHistory } from "../../support/histories.ts";
 import { emptySchema, openStorage, type TestSchema } from "../../support/postgres.ts";
 import { sealed } from "../../support/sealed-histories.ts";
+import { shareOfTests } from "../../support/share.ts";
 
 const test = { describe, it };
 
@@ -20,7 +21,7 @@ runStorageContract({ name: "PostgresStorage", test, setup: setupStorage });
 
 runSaverContract({
 	name: "PostgresSaver",
-	test,
+	test: shareOfTests(test, 2),
 	setup: async ({ serde }) => {
 		const { pool, schema, leave } = await emptySchema();
 		const open = () => new PostgresSaver(pool, { schema, serde });

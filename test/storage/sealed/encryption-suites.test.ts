@@ -1,12 +1,12 @@
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import fc from "fast-check";
-import { describe, it } from "vitest";
 import { runSaverContract } from "../../../src/contract.ts";
 import { SqliteSaver } from "../../../src/sqlite.ts";
 import type { EncryptionOptions } from "../../../src/storage/sealed/keyring.ts";
 import { type HistoryBackend, histories, runHistory } from "../../support/histories.ts";
 import { historyBackends } from "../../support/history-backends.ts";
 import { sealed } from "../../support/sealed-histories.ts";
+import { shareOfTests } from "../../support/share.ts";
 
 const k1 = new Uint8Array(32).fill(1);
 const k2 = new Uint8Array(32).fill(2);
@@ -22,7 +22,7 @@ deltaChannelHistoryTests(validated);
 
 runSaverContract({
 	name: 'SqliteSaver on ":memory:", with encryption,',
-	test: { describe, it },
+	test: shareOfTests({ describe, it }, 3),
 	setup: async ({ serde }) => ({ saver: new SqliteSaver(":memory:", { serde, encryption }) }),
 });
 

@@ -1,4 +1,5 @@
 import { Client } from "langgraph-sdk-next";
+import { share } from "../../support/share.ts";
 import { backends } from "../support/backends.ts";
 import { makeGate } from "../support/gate.ts";
 import { collect, startServer } from "../support/server.ts";
@@ -19,7 +20,7 @@ const cases = backends.flatMap((backend) =>
 	transports.map((transport) => ({ backend, name: backend.name, transport })),
 );
 
-describe.each(cases)("The client of SDK 1.15 over $transport on a $name", ({ backend, transport }) => {
+describe.each(share(cases, 2))("The client of SDK 1.15 over $transport on a $name", ({ backend, transport }) => {
 	it("runs a chat and streams its messages and values", async () => {
 		const { url, client } = await startServer(backend);
 		const thread = open(url, "chat", transport);

@@ -1,3 +1,4 @@
+import { share } from "../../support/share.ts";
 import { backends } from "../support/backends.ts";
 import { heapUsed } from "../support/heap.ts";
 import { RawSocket } from "../support/raw-socket.ts";
@@ -48,7 +49,7 @@ async function follow(server: TestServer, thread: string, isSocket: boolean, sta
 	return events;
 }
 
-describe.each(backends)("A hundred threads followed at once on a $name", (backend) => {
+describe.each(share(backends, 3, 1))("A hundred threads followed at once on a $name", (backend) => {
 	it("lose and mix no events, and leave no memory behind", async () => {
 		// Runs that have ended are forgotten at once, and not after a minute.
 		const server = await startServer(backend, { limits: { endedRunBytes: 1 } });
