@@ -21,10 +21,7 @@ export class Lru<K, V> {
 		if (weight > this.#limit) return;
 		this.#entries.set(key, { value, weight });
 		this.#weight += weight;
-		for (const oldest of this.#entries.keys()) {
-			if (this.#weight <= this.#limit) return;
-			this.delete(oldest);
-		}
+		while (this.#weight > this.#limit) this.delete(this.#entries.keys().next().value as K);
 	}
 
 	delete(key: K): void {

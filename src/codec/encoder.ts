@@ -4,7 +4,7 @@ import type { ClassRegistry } from "./class-registry.ts";
 import { ARGUMENTS, DEEPEST, LAYOUT, TAG, TYPED_ARRAYS } from "./format.ts";
 import { argumentsOf, type Fields, isLangGraphs, kindOf, standInFor, toLoadableJson } from "./instances.ts";
 import { ListMemos } from "./list-memos.ts";
-import { pack } from "./messagepack.ts";
+import { pack, packUsual } from "./messagepack.ts";
 import { explain, Refusal } from "./unserializable.ts";
 
 const NUMBER_OF: ReadonlyMap<unknown, number> = new Map(ARGUMENTS.map((name, number) => [name, number]));
@@ -36,7 +36,7 @@ export class Encoder {
 	 */
 	encode(value: unknown): Uint8Array {
 		try {
-			return this.memos.extend(value, this.#encodeTail) ?? this.#encodeWhole(value);
+			return packUsual(value) ?? this.memos.extend(value, this.#encodeTail) ?? this.#encodeWhole(value);
 		} catch (error) {
 			throw explain(error, value);
 		}

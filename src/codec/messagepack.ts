@@ -6,6 +6,7 @@ import { DEEPEST, LAST_TAG, LAYOUT, TAG } from "./format.ts";
 const SHARED_BYTES = 8192;
 /** An array or map header that can hold any length: its type byte and 32 bits. */
 const HEADER_BYTES = 5;
+const EMPTY_LIST = Uint8Array.of(LAYOUT.array);
 
 const packr = new Packr({
 	useRecords: false,
@@ -34,6 +35,15 @@ export function pack(value: unknown, layout: number): Uint8Array {
 	// biome-ignore lint/correctness/useHookAtTopLevel: no hook of React
 	packr.useBuffer(typeof Buffer === "undefined" ? new Uint8Array(SHARED_BYTES) : Buffer.allocUnsafeSlow(SHARED_BYTES));
 	return new Uint8Array(written.subarray(start, written.end));
+}
+
+/** The bytes of what most channels of a small state hold: a call of msgpackr takes much longer. */
+const USUAL = new Map<unknown, Uint8Array>();
+for (const value of [null, false, true, ...Array(16).keys()]) USUAL.set(value, pack(value, LAYOUT.value));
+
+export function packUsual(value: unknown): Uint8Array | undefined {
+	const isEmpty = Array.isArray(value) && value.length === 0 && Object.getPrototypeOf(value) === Array.prototype;
+	return isEmpty ? EMPTY_LIST : Object.is(value, -0) ? undefined : USUAL.get(value);
 }
 
 /** Where short values are read from, so that msgpackr neither makes a view of each nor changes the stored bytes' object. */

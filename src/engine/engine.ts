@@ -145,9 +145,11 @@ export class Engine {
 		blobs: readonly (MadeBlob & { readonly channel: string })[],
 		stamp: number,
 	): void {
-		const known = this.#lastSeen(key);
-		if (blobs.length === 0 || known?.view?.id !== key.id) return;
-		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob: ownBytes(blob), stamp }));
+		const known = blobs.length === 0 ? undefined : this.#lastSeen(key);
+		if (known?.view?.id !== key.id) return;
+		// Bytes of their own: small values share memory.
+		const own = ({ blob }: MadeBlob) => ({ ...blob, bytes: blob.bytes.slice() });
+		const added = blobs.map((made) => ({ channel: made.channel, id: made.row.id, blob: own(made), stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
 		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
 	}
@@ -176,11 +178,6 @@ export class Engine {
 	#keep({ threadId, ns }: Omit<CheckpointKey, "id">, seen: LastSeen): void {
 		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight);
 	}
-}
-
-/** The same in memory of its own: what is remembered should not hold on to the memory that small values share. */
-export function ownBytes<T extends Encoded>(encoded: T): T {
-	return { ...encoded, bytes: encoded.bytes.slice() };
 }
 
 export function viewOf(row: FoundCheckpoint): View {

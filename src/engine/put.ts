@@ -2,13 +2,13 @@ import type { Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkp
 import type { Encoded } from "../codec/codec.ts";
 import { explain } from "../codec/unserializable.ts";
 import { rowPages } from "../storage/all-threads.ts";
-import type { CheckpointKey, CheckpointRow } from "../storage/storage.ts";
+import type { CheckpointKey } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import { sameBytes } from "./blobs/byte-delta.ts";
 import type { Cell } from "./cells.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
-import { busy, type Engine, MOST_ATTEMPTS, ownBytes, type View } from "./engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
 import { copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
@@ -44,7 +44,7 @@ interface Draft {
 	/** Maybe new, or without a version at all: stored whatever else is known. */
 	readonly isNew: boolean;
 	readonly carried: Cell | undefined;
-	readonly encoded: Encoded | undefined;
+	encoded: Encoded | undefined;
 }
 
 /** Where the values of a put go. */
@@ -57,79 +57,78 @@ interface Placement {
 
 /** Stores a checkpoint, of each channel only what changed. */
 export async function put(engine: Engine, input: PutInput): Promise<void> {
-	const { key, parentId, runId, checkpoint } = input;
+	const { key, parentId, checkpoint } = input;
 	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
 	// The parent, or else the checkpoint itself, which may be put again.
 	let base = engine.peekView(baseKey);
-	const { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding } = readInput(engine, input, base);
-	const encoded = await encoding;
-	const metadata = ownBytes(encoded[0] as Encoded);
-	let next = 1;
-	let drafts = planned.map((draft) => (draft.carried === undefined ? { ...draft, encoded: encoded[next++] } : draft));
+	const content = await readContent(engine, input, base);
+	let { drafts } = content;
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await engine.loadView(baseKey, key);
-	const isOverwrite = parentId === key.id;
-	// A checkpoint that is put again has no other parent than before.
-	const keepsParent = isOverwrite || parentId === undefined;
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		// Named one by one: V8 takes many times as long to add properties to a spread object.
-		const row: CheckpointRow = {
-			threadId: key.threadId,
-			ns: key.ns,
-			id: key.id,
-			parentId: keepsParent ? base?.parentId : parentId,
-			runId,
-			source,
-			step,
-			blobs: [],
-			head: new Uint8Array(0),
-		};
-		const placed = await place(engine, input, drafts, base, step);
-		const { manifest } = placed;
-		const mayRebuild = hasDelta || base?.head.origin !== undefined;
-		const origin = mayRebuild
-			? await findOrigin(engine, input, row, { versions, seen, manifest }, base?.head)
-			: undefined;
-		const head: Head = { v, ts, versions, seen, metadata, origin, manifest };
-		const packed = packHead(head);
-		const stored = await engine.storage.put({
-			threadId: key.threadId,
-			stamp: placed.stamp ?? (keepsParent ? base?.stamp : undefined),
-			fresh: await engine.blobs.nextId(),
-			now: Date.now(),
-			checkpoint: { ...row, blobs: namedBlobs(head), head: packed },
-			labels,
-			onlyOnHead: input.onlyOnHead,
-			blobs: placed.blobs.map(({ row }) => row),
-			writes: [],
-			deltaBases: isOverwrite && base !== undefined ? keepLost(key, base.head, placed) : [],
-		});
-		engine.parts.change(key, parentId);
-		if (stored !== undefined) {
-			const view = { id: key.id, parentId: row.parentId, head, stamp: stored.stamp };
-			engine.remember(key, view, packed.length);
-			rememberBlobs(engine, placed, base);
-			if (stored.replaced) await collectFamily(engine, stored.family);
-			return;
-		}
+		const placed = await place(engine, input, drafts, base, content.step);
+		if (await store(engine, input, content, placed, base)) return;
 		base = await engine.loadView(baseKey, key);
 		drafts = await recover(engine, drafts, base, checkpoint);
 	}
 	throw busy(key.threadId);
 }
 
+/** Answers whether it was stored: not if what it builds on may be gone. */
+async function store(
+	engine: Engine,
+	input: PutInput,
+	{ source, step, labels, versions, seen, v, ts, hasDelta, metadata }: Awaited<ReturnType<typeof readContent>>,
+	placed: Placement,
+	base: View | undefined,
+): Promise<boolean> {
+	const { key, runId, onlyOnHead } = input;
+	const { threadId, ns, id } = key;
+	const { manifest } = placed;
+	const isOverwrite = input.parentId === id;
+	// A checkpoint that is put again has no other parent than before.
+	const keepsParent = isOverwrite || input.parentId === undefined;
+	const parentId = keepsParent ? base?.parentId : input.parentId;
+	const mayRebuild = hasDelta || base?.head.origin !== undefined;
+	const made = { threadId, ns, id, parentId, runId, source, step };
+	const origin = mayRebuild
+		? await findOrigin(engine, input, made, { versions, seen, manifest }, base?.head)
+		: undefined;
+	const head: Head = { v, ts, versions, seen, metadata, origin, manifest };
+	const packed = packHead(head);
+	const stored = await engine.storage.put({
+		threadId,
+		stamp: placed.stamp ?? (keepsParent ? base?.stamp : undefined),
+		fresh: await engine.blobs.nextId(),
+		now: Date.now(),
+		checkpoint: { threadId, ns, id, parentId, runId, source, step, blobs: namedBlobs(head), head: packed },
+		labels,
+		onlyOnHead,
+		blobs: placed.blobs.map(({ row }) => row),
+		writes: [],
+		deltaBases: isOverwrite && base !== undefined ? keepLost(key, base.head, placed) : [],
+	});
+	engine.parts.change(key, input.parentId);
+	if (stored === undefined) return false;
+	engine.remember(key, { id, parentId, head, stamp: stored.stamp }, packed.length);
+	rememberBlobs(engine, placed, base);
+	if (stored.replaced) await collectFamily(engine, stored.family);
+	return true;
+}
+
 /** Everything is read before the first await: the caller may change its objects as soon as put returns. */
-function readInput(engine: Engine, input: PutInput, base: View | undefined) {
-	const { checkpoint, metadata } = input;
+async function readContent(engine: Engine, input: PutInput, base: View | undefined) {
+	const { checkpoint } = input;
 	try {
-		const { source, step, labels } = splitLabels(metadata);
+		const { source, step, labels } = splitLabels(input.metadata);
 		const { versions, seen } = copyVersions(checkpoint);
 		const { v, ts, channel_values } = checkpoint;
 		const hasDelta = hasDeltaChannel(versions, channel_values);
-		const planned = planChannels(input, base);
-		const values: [string, unknown][] = [["metadata", metadata]];
-		for (const { channel, carried } of planned)
-			if (carried === undefined) values.push([channel, channel_values[channel]]);
-		return { source, step, labels, versions, seen, v, ts, hasDelta, planned, encoding: engine.encodeAll(values) };
+		const drafts = planChannels(input, base);
+		const fresh = drafts.filter(({ carried }) => carried === undefined);
+		const values = fresh.map(({ channel }) => [channel, channel_values[channel]] as const);
+		const [encoded, ...others] = await engine.encodeAll([["metadata", input.metadata], ...values]);
+		for (const [i, draft] of fresh.entries()) draft.encoded = others[i];
+		return { source, step, labels, versions, seen, v, ts, hasDelta, drafts, metadata: encoded as Encoded };
 	} catch (error) {
 		throw explain(error, checkpoint);
 	}
