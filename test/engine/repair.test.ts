@@ -224,6 +224,22 @@ for (const [name, options] of [
 			expect(readdirSync(folder)).not.toContain("test.db.repairing");
 		});
 
+		it("has the threads named that a damaged index hides, though SQLite gives up where it is", async () => {
+			await withSaver(async (saver) => {
+				for (let n = 0; n < 8; n++) await thread(saver, `thread ${n}`).chain(5, () => ({ values: { n } }));
+			});
+			const bytes = readFileSync(path);
+			// How a row of the index begins: the size of its header, then the types of a thread's name and an empty namespace.
+			const row = bytes.indexOf(Buffer.of(6, 29, 13), (findPage("delta_checkpoints_key") - 1) * 4096);
+			bytes[row] = 152;
+			writeFileSync(path, bytes);
+			await withSaver(async (saver) => {
+				const { damage } = await saver.verify();
+				const problem = "The index over keys lacks a checkpoint.";
+				expect(damage).toContainEqual({ threadId: expect.stringMatching(/^thread \d$/), problem });
+			});
+		});
+
 		it("loses the checkpoints whose values were in a damaged page, and says so", async () => {
 			destroyPage("delta_blobs");
 			await withSaver(async (saver) => {
@@ -436,8 +452,12 @@ function change<T>(work: (db: Database.Database) => T): T {
 }
 
 /** Fills a page of a table or index with zeros, as a disk may. */
+function findPage(name: string): number {
+	return change((db) => db.prepare("SELECT pageno FROM dbstat WHERE name = ?").pluck().get(name)) as number;
+}
+
 function destroyPage(name: string): void {
-	const page = change((db) => db.prepare("SELECT pageno FROM dbstat WHERE name = ?").pluck().get(name)) as number;
+	const page = findPage(name);
 	const bytes = readFileSync(path);
 	bytes.fill(0, (page - 1) * 4096, page * 4096);
 	writeFileSync(path, bytes);

@@ -11,16 +11,14 @@ const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS p
 const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
 const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
 	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
-const SAME_KEY = `r.thread_id = k.thread_id AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id
-	AND r.parent_id IS k.parent_id`;
-/** Rows are searched for once more, by all that they are indexed by: a page out of order hides them from a search. */
+const GET_KEYS = "SELECT pk, thread_id, ns, checkpoint_id, parent_id FROM delta_checkpoints NOT INDEXED";
+const FIND_KEY = `SELECT 1 FROM delta_checkpoints INDEXED BY delta_checkpoints_key WHERE thread_id = :thread_id
+	AND ns = :ns AND checkpoint_id = :checkpoint_id AND parent_id IS :parent_id AND pk = :pk`;
 const QUESTIONS = {
-	"The index over keys lacks a checkpoint.": `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints r NOT INDEXED
-		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-			WHERE ${SAME_KEY} AND k.pk = r.pk)`,
 	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
 		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
-		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND ${SAME_KEY})`,
+		WHERE NOT EXISTS (SELECT 1 FROM delta_checkpoints r NOT INDEXED WHERE r.pk = k.pk AND r.thread_id = k.thread_id
+			AND r.ns = k.ns AND r.checkpoint_id = k.checkpoint_id AND r.parent_id IS k.parent_id)`,
 	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
 		FROM delta_threads
 		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
@@ -57,9 +55,19 @@ function checkIntegrity(session: SqliteSession): StorageDamage[] {
 }
 
 function findMismatches(session: SqliteSession): StorageDamage[] {
-	return Object.entries(QUESTIONS).flatMap(([problem, sql]) =>
-		collect(problem, () => session.all<StorageDamage>(sql).map(({ threadId }) => ({ threadId, problem }))),
-	);
+	const ask = ([problem, sql]: [string, string]) =>
+		collect(problem, () => session.all<StorageDamage>(sql).map(({ threadId }) => ({ threadId, problem })));
+	return [...findHidden(session.db), ...Object.entries(QUESTIONS).flatMap(ask)];
+}
+
+/** Each row is searched for by its key: a page that is damaged or out of order hides some. */
+function findHidden(db: SqliteDatabase): StorageDamage[] {
+	const find = db.prepare(FIND_KEY);
+	const threads = new Set<string>();
+	readRows<{ thread_id: string }>(db, GET_KEYS, (row) => {
+		if (!isReadable(() => find.get(row) ?? threads.add(row.thread_id))) threads.add(row.thread_id);
+	});
+	return [...threads].map((threadId) => ({ threadId, problem: "The index over keys lacks a checkpoint." }));
 }
 
 /** What a check answers, or that it can't be made. */
