@@ -147,9 +147,8 @@ export class Engine {
 	): void {
 		const known = blobs.length === 0 ? undefined : this.#lastSeen(key);
 		if (known?.view?.id !== key.id) return;
-		// Bytes of their own: small values share memory.
-		const own = ({ blob }: MadeBlob) => ({ ...blob, bytes: blob.bytes.slice() });
-		const added = blobs.map((made) => ({ channel: made.channel, id: made.row.id, blob: own(made), stamp }));
+		const withOwnBytes = ({ blob }: MadeBlob) => ({ ...blob, bytes: blob.bytes.slice() });
+		const added = blobs.map((made) => ({ channel: made.channel, id: made.row.id, blob: withOwnBytes(made), stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
 		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
 	}

@@ -43,7 +43,7 @@ interface Draft {
 	readonly version: string | number | undefined;
 	/** Maybe new, or without a version at all: stored whatever else is known. */
 	readonly isNew: boolean;
-	readonly carried: Cell | undefined;
+	carried: Cell | undefined;
 	encoded: Encoded | undefined;
 }
 
@@ -62,13 +62,12 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	// The parent, or else the checkpoint itself, which may be put again.
 	let base = engine.peekView(baseKey);
 	const content = await readContent(engine, input, base);
-	let { drafts } = content;
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await engine.loadView(baseKey, key);
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-		const placed = await place(engine, input, drafts, base, content.step);
+		const placed = await place(engine, input, content.drafts, base, content.step);
 		if (await store(engine, input, content, placed, base)) return;
 		base = await engine.loadView(baseKey, key);
-		drafts = await recover(engine, drafts, base, checkpoint);
+		await recover(engine, content.drafts, base, checkpoint);
 	}
 	throw busy(key.threadId);
 }
@@ -83,7 +82,6 @@ async function store(
 ): Promise<boolean> {
 	const { key, runId, onlyOnHead } = input;
 	const { threadId, ns, id } = key;
-	const { manifest } = placed;
 	const isOverwrite = input.parentId === id;
 	// A checkpoint that is put again has no other parent than before.
 	const keepsParent = isOverwrite || input.parentId === undefined;
@@ -91,9 +89,9 @@ async function store(
 	const mayRebuild = hasDelta || base?.head.origin !== undefined;
 	const made = { threadId, ns, id, parentId, runId, source, step };
 	const origin = mayRebuild
-		? await findOrigin(engine, input, made, { versions, seen, manifest }, base?.head)
+		? await findOrigin(engine, input, made, { versions, seen, manifest: placed.manifest }, base?.head)
 		: undefined;
-	const head: Head = { v, ts, versions, seen, metadata, origin, manifest };
+	const head: Head = { v, ts, versions, seen, metadata, origin, manifest: placed.manifest };
 	const packed = packHead(head);
 	const stored = await engine.storage.put({
 		threadId,
@@ -117,11 +115,10 @@ async function store(
 
 /** Everything is read before the first await: the caller may change its objects as soon as put returns. */
 async function readContent(engine: Engine, input: PutInput, base: View | undefined) {
-	const { checkpoint } = input;
 	try {
 		const { source, step, labels } = splitLabels(input.metadata);
-		const { versions, seen } = copyVersions(checkpoint);
-		const { v, ts, channel_values } = checkpoint;
+		const { versions, seen } = copyVersions(input.checkpoint);
+		const { v, ts, channel_values } = input.checkpoint;
 		const hasDelta = hasDeltaChannel(versions, channel_values);
 		const drafts = planChannels(input, base);
 		const fresh = drafts.filter(({ carried }) => carried === undefined);
@@ -130,7 +127,7 @@ async function readContent(engine: Engine, input: PutInput, base: View | undefin
 		for (const [i, draft] of fresh.entries()) draft.encoded = others[i];
 		return { source, step, labels, versions, seen, v, ts, hasDelta, drafts, metadata: encoded as Encoded };
 	} catch (error) {
-		throw explain(error, checkpoint);
+		throw explain(error, input.checkpoint);
 	}
 }
 
@@ -153,19 +150,15 @@ async function recover(
 	drafts: readonly Draft[],
 	base: View | undefined,
 	{ channel_values }: Checkpoint,
-): Promise<Draft[]> {
-	const recovered: Draft[] = [];
+): Promise<void> {
 	for (const draft of drafts) {
 		const { channel, carried } = draft;
-		if (carried === undefined || base?.head.manifest.get(channel) === carried) recovered.push(draft);
-		else {
-			const known = typeof carried === "number" ? await engine.blobs.find(carried) : carried;
-			// If even its bytes are gone it is encoded now, which is later than we would like.
-			const encoded = known ?? (await engine.encodeAll([[channel, channel_values[channel]]]))[0];
-			recovered.push({ ...draft, carried: undefined, encoded });
-		}
+		if (carried === undefined || base?.head.manifest.get(channel) === carried) continue;
+		const known = typeof carried === "number" ? await engine.blobs.find(carried) : carried;
+		// If even its bytes are gone it is encoded now, which is later than we would like.
+		draft.encoded = known ?? (await engine.encodeAll([[channel, channel_values[channel]]]))[0];
+		draft.carried = undefined;
 	}
-	return recovered;
 }
 
 async function place(
