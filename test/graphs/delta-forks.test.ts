@@ -59,9 +59,9 @@ const savers: readonly Candidate[] = [
 	{
 		name: "SqliteSaver with encryption, read through another connection",
 		create: () => new ReadingElsewhereSaver({ encryption: { key: new Uint8Array(32).fill(1) } }),
-		every: 3,
+		every: 4,
 	},
-	{ name: "PostgresSaver", create: openPostgres, every: 3 },
+	{ name: "PostgresSaver", create: openPostgres, every: 4 },
 ];
 
 describe.each(savers)("A DeltaChannel on $name", ({ create, every = 1 }) => {

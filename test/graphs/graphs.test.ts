@@ -9,8 +9,8 @@ import { OfficialSaver } from "../support/official-saver.ts";
 import { stories } from "./index.ts";
 
 const PLANS: readonly Plan[] = [
-	{ candidate: both(sqliteInMemory, memory), by: { exit: ["calls"] } },
-	{ candidate: sqliteFile, by: { sync: ["runs"], async: ["runs"] }, once: true, half: 0 },
+	{ candidate: both(sqliteInMemory, memory), by: { exit: ["calls"] }, share: [2, 0] },
+	{ candidate: sqliteFile, by: { sync: ["runs"], async: ["runs"] }, once: true, share: [2, 0] },
 ];
 
 const ALL_STORIES = Object.values(stories).flat();

@@ -22,4 +22,4 @@ const postgres: Candidate = {
 	},
 };
 
-describeGraphs({ candidate: both(memory, postgres), by: { async: ["calls"] }, half: 1 });
+describeGraphs({ candidate: both(memory, postgres), by: { async: ["calls"] }, share: [2, 1] });

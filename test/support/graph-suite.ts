@@ -11,16 +11,16 @@ export interface Plan {
 	by: Partial<Record<Durability, readonly Comparison[]>>;
 	/** Tells each story once, in the first of these durabilities that it has. */
 	once?: boolean;
-	/** Tells every other story on each core, those that the other half leaves out: all are told on each core and each backend. */
-	half?: 0 | 1;
+	/** Tells one of so many stories, beginning with this one; each core tells others. */
+	share?: readonly [every: number, offset: number];
 }
 
 /** Tells every story on the saver, and compares what it shows. */
-export function describeGraphs({ candidate, by, once = false, half }: Plan): void {
+export function describeGraphs({ candidate, by, once = false, share: part = [1, 0] }: Plan): void {
 	describe(`graphs on ${candidate.name} look as on the official MemorySaver`, () => {
 		const asked = Object.keys(by) as Durability[];
 		const all = Object.entries(stories).flatMap(([about, list]) => list.map((story) => ({ about, story })));
-		const told = half === undefined ? all : share(all, 2, half);
+		const told = share(all, ...part);
 		const cases = told.flatMap(({ about, story }) =>
 			asked
 				.filter((durability) => story.durabilities.includes(durability))
