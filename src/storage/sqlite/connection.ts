@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { CheckpointError, quote } from "../../errors.ts";
-import { identify, isBusy, SqliteSession, translateError } from "./driver.ts";
+import { identify, isBusy, limitLog, SqliteSession, translateError } from "./driver.ts";
 import { setUp } from "./schema.ts";
-import { limitLog, type SqliteSource } from "./source.ts";
+import type { SqliteSource } from "./source.ts";
 
 /** What is done with an open database, all at once. */
 export type Work<T> = (session: SqliteSession) => T;

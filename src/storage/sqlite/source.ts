@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError, quote } from "../../errors.ts";
-import { codeOf, openDatabase, type SqliteDatabase } from "./driver.ts";
+import { codeOf, limitLog, openDatabase, type SqliteDatabase } from "./driver.ts";
 
 /** What a commit survives: the death of the process, or also that of the machine. */
 export type Durability = "process" | "power";
@@ -43,15 +43,6 @@ export function fileSource(path: string, durability: Durability = "process"): Sq
 	};
 	const file = path === ":memory:" || path === "" ? undefined : path;
 	return { name: path, path: file, waitsForDisk, open: async () => openDatabase(path), configure };
-}
-
-/**
- * Lets the log become half as large as the file, from 1,000 pages, 4 MB, to 8,000, before its pages are moved there: once
- * each, however often they have changed meanwhile.
- */
-export function limitLog(db: SqliteDatabase): void {
-	const half = Math.floor(Number(db.pragma("page_count", { simple: true })) / 2);
-	db.pragma(`wal_autocheckpoint = ${Math.min(Math.max(half, 1000), 8000)}`);
 }
 
 /** An open database of the application. It keeps the settings that it has. */

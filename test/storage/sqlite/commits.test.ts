@@ -9,7 +9,8 @@ import { SqliteSaver as OfficialSqliteSaver } from "@langchain/langgraph-checkpo
 import Database from "better-sqlite3";
 import { blob, key, row, write } from "../../../src/contract/storage/storage-scene.ts";
 import { SqliteSaver } from "../../../src/sqlite.ts";
-import { fileSource, limitLog } from "../../../src/storage/sqlite/source.ts";
+import { limitLog } from "../../../src/storage/sqlite/driver.ts";
+import { fileSource } from "../../../src/storage/sqlite/source.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import type { PutBatch } from "../../../src/storage/storage.ts";
 
