@@ -80,7 +80,7 @@ export function argumentsOf({ args }: InstanceKind, instance: Fields): unknown[]
 		if (Object.hasOwn(given, key) && key !== "__proto__") list.push(key, key in instance ? instance[key] : given[key]);
 	// Properties that were set since belong to the arguments when it is built again.
 	for (const key in instance) {
-		if (Object.hasOwn(given, key) || instance[key] === undefined || !Object.hasOwn(instance, key)) continue;
+		if (Object.hasOwn(given, key) || !Object.hasOwn(instance, key) || instance[key] === undefined) continue;
 		if (key !== "type" && !key.startsWith("lc_") && !(key in Object.prototype)) list.push(key, instance[key]);
 	}
 	return list;

@@ -6,7 +6,6 @@ import { DEEPEST, LAST_TAG, LAYOUT, TAG } from "./format.ts";
 const SHARED_BYTES = 8192;
 /** An array or map header that can hold any length: its type byte and 32 bits. */
 const HEADER_BYTES = 5;
-const EMPTY_LIST = Uint8Array.of(LAYOUT.array);
 
 const packr = new Packr({
 	useRecords: false,
@@ -43,7 +42,7 @@ for (const value of [null, false, true, ...Array(16).keys()]) USUAL.set(value, p
 
 export function packUsual(value: unknown): Uint8Array | undefined {
 	const isEmpty = Array.isArray(value) && value.length === 0 && Object.getPrototypeOf(value) === Array.prototype;
-	return isEmpty ? EMPTY_LIST : Object.is(value, -0) ? undefined : USUAL.get(value);
+	return isEmpty ? Uint8Array.of(LAYOUT.array) : Object.is(value, -0) ? undefined : USUAL.get(value);
 }
 
 /** Where short values are read from, so that msgpackr neither makes a view of each nor changes the stored bytes' object. */

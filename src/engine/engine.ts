@@ -13,10 +13,7 @@ import { Turns } from "./turns.ts";
 
 /** What a parsed row takes besides its bytes, about. */
 const VIEW_BYTES = 1500;
-/**
- * How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. So often in a
- * row it is no coincidence.
- */
+/** How often a call is tried that is out of date because checkpoints of its thread are deleted meanwhile. */
 export const MOST_ATTEMPTS = 20;
 
 /** A checkpoint row, parsed, and the stamp of its thread when it was read. */
@@ -145,10 +142,9 @@ export class Engine {
 		blobs: readonly (MadeBlob & { readonly channel: string })[],
 		stamp: number,
 	): void {
-		const known = blobs.length === 0 ? undefined : this.#lastSeen(key);
-		if (known?.view?.id !== key.id) return;
-		const withOwnBytes = ({ blob }: MadeBlob) => ({ ...blob, bytes: blob.bytes.slice() });
-		const added = blobs.map((made) => ({ channel: made.channel, id: made.row.id, blob: withOwnBytes(made), stamp }));
+		const known = this.#lastSeen(key);
+		if (blobs.length === 0 || known?.view?.id !== key.id) return;
+		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob: ownBytes(blob), stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
 		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
 	}
@@ -177,6 +173,11 @@ export class Engine {
 	#keep({ threadId, ns }: Omit<CheckpointKey, "id">, seen: LastSeen): void {
 		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight);
 	}
+}
+
+/** The same in memory of its own: what is remembered should not hold on to the memory that small values share. */
+export function ownBytes<T extends Encoded>(encoded: T): T {
+	return { ...encoded, bytes: encoded.bytes.slice() };
 }
 
 export function viewOf(row: FoundCheckpoint): View {

@@ -3,6 +3,7 @@ import type { Encoded } from "../codec/codec.ts";
 import type { CheckpointKey, NewWrite } from "../storage/storage.ts";
 import type { MadeBlob } from "./blobs/blobs.ts";
 import type { Engine } from "./engine.ts";
+import { cacheKey } from "./rows.ts";
 
 /** Writes up to this size stand in the write row. Larger ones would spill out of the database's index pages. */
 const INLINE_WRITE_BYTES = 512;
@@ -35,7 +36,9 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 	const channels = input.writes.map(([channel]) => channel);
 	const encoding = engine.encodeAll(input.writes);
 	// What a task stores in several calls, none of which waits for the other, counts in the order of these calls.
-	await engine.taskTurns.take(input.taskId, async () => store(engine, input, channels, await encoding));
+	await engine.taskTurns.take(`${cacheKey(input.key)} ${input.taskId}`, async () =>
+		store(engine, input, channels, await encoding),
+	);
 }
 
 async function store(

@@ -8,7 +8,7 @@ import { sameBytes } from "./blobs/byte-delta.ts";
 import type { Cell } from "./cells.ts";
 import { findOrigin, hasDeltaChannel } from "./delta-channels/origin.ts";
 import { keepLost } from "./delta-channels/raw-history.ts";
-import { busy, type Engine, MOST_ATTEMPTS, type View } from "./engine.ts";
+import { busy, type Engine, MOST_ATTEMPTS, ownBytes, type View } from "./engine.ts";
 import { copyVersions, type Head, namedBlobs, packHead, unpackHead } from "./head.ts";
 import { splitLabels } from "./labels.ts";
 import { collectFamily } from "./maintenance/collect.ts";
@@ -86,12 +86,12 @@ async function store(
 	// A checkpoint that is put again has no other parent than before.
 	const keepsParent = isOverwrite || input.parentId === undefined;
 	const parentId = keepsParent ? base?.parentId : input.parentId;
-	const mayRebuild = hasDelta || base?.head.origin !== undefined;
+	const { manifest } = placed;
+	const before = base?.head;
+	const mayRebuild = hasDelta || before?.origin !== undefined;
 	const made = { threadId, ns, id, parentId, runId, source, step };
-	const origin = mayRebuild
-		? await findOrigin(engine, input, made, { versions, seen, manifest: placed.manifest }, base?.head)
-		: undefined;
-	const head: Head = { v, ts, versions, seen, metadata, origin, manifest: placed.manifest };
+	const origin = mayRebuild ? await findOrigin(engine, input, made, { versions, seen, manifest }, before) : undefined;
+	const head: Head = { v, ts, versions, seen, metadata, origin, manifest };
 	const packed = packHead(head);
 	const stored = await engine.storage.put({
 		threadId,
@@ -125,7 +125,7 @@ async function readContent(engine: Engine, input: PutInput, base: View | undefin
 		const values = fresh.map(({ channel }) => [channel, channel_values[channel]] as const);
 		const [encoded, ...others] = await engine.encodeAll([["metadata", input.metadata], ...values]);
 		for (const [i, draft] of fresh.entries()) draft.encoded = others[i];
-		return { source, step, labels, versions, seen, v, ts, hasDelta, drafts, metadata: encoded as Encoded };
+		return { source, step, labels, versions, seen, v, ts, hasDelta, drafts, metadata: ownBytes(encoded as Encoded) };
 	} catch (error) {
 		throw explain(error, input.checkpoint);
 	}

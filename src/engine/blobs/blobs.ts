@@ -46,14 +46,11 @@ export class Blobs {
 
 	/** A number that nothing else has. */
 	async nextId(): Promise<number> {
-		while (this.#nextId > this.#lastId) {
-			const first = await this.#storage.reserveIds(ID_BLOCK);
-			// Another caller may have been served while this one waited; both blocks are good.
-			if (this.#nextId <= this.#lastId) return first;
-			this.#nextId = first;
-			this.#lastId = first + ID_BLOCK - 1;
-		}
-		return this.#nextId++;
+		if (this.#nextId <= this.#lastId) return this.#nextId++;
+		const first = await this.#storage.reserveIds(ID_BLOCK);
+		// Of callers that have waited together each has its first number; the rest of all blocks but one is left out.
+		[this.#nextId, this.#lastId] = [first + 1, first + ID_BLOCK - 1];
+		return first;
 	}
 
 	/**
