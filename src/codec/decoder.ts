@@ -231,8 +231,8 @@ class Restoration {
 		const fields: Fields = {};
 		if (parts.length % 2 !== 0) throw corrupt("an argument that has no value");
 		for (let i = FIELDS; i < parts.length; i += 2) {
-			const part = this.restore(parts[i]);
-			const key = typeof part === "number" ? ARGUMENTS[part] : part;
+			const part = parts[i];
+			const key = typeof part === "number" ? ARGUMENTS[part] : this.restore(part);
 			if (typeof key !== "string") throw corrupt("an argument without a name");
 			const value = this.restore(parts[i + 1]);
 			if (key !== "__proto__") fields[key] = value;

@@ -51,8 +51,7 @@ const place = { start: 0, end: 0 };
 
 /** The value of stored bytes, with tagged values as the arrays that they are, and whether there are any. */
 export function unpack(bytes: Uint8Array) {
-	validator.check(bytes);
-	const { count, hasTags, hasLoadables } = validator;
+	const { count, hasTags, hasLoadables } = validate(bytes);
 	// The header goes where the layout byte is, and before it.
 	place.end = bytes.length + HEADER_BYTES - 1;
 	const source = place.end <= SHARED_BYTES ? shared : new Uint8Array(place.end);
@@ -67,7 +66,7 @@ export function unpack(bytes: Uint8Array) {
 /** Where each element of an encoded list ends. */
 export function endsIn(bytes: Uint8Array): number[] {
 	const ends: number[] = [];
-	validator.check(bytes, ends);
+	validate(bytes, ends);
 	return ends;
 }
 
@@ -83,93 +82,76 @@ export function corrupt(reason: string, options?: ErrorOptions): CheckpointError
  * Goes over stored bytes before msgpackr sees them: every length fits, nothing is nested too deeply, keys are text, and the
  * only extensions are `undefined` and large integers. msgpackr itself would loop for ever on some bytes, and make functions
  * from others.
+ *
+ * @param ends takes the end of each element or entry at the top
  */
-class Validator {
-	/** Elements or entries at the top. */
-	count = 0;
-	hasTags = false;
-	hasLoadables = false;
-	#bytes: Uint8Array = new Uint8Array(0);
-	#at = 0;
-
-	/** Throws if the bytes are no value. `ends` takes the end of each element or entry at the top. */
-	check(bytes: Uint8Array, ends?: number[]): void {
-		this.#bytes = bytes;
-		this.#at = 1;
-		this.count = 0;
-		this.hasTags = false;
-		this.hasLoadables = false;
-		const layout = (bytes[0] ?? -1) & ~LAYOUT.refs;
-		if (layout < LAYOUT.value || layout > LAYOUT.object) throw corrupt(`unknown layout ${bytes[0]}`);
-		while (this.#at < bytes.length) {
-			if (layout === LAYOUT.object) this.#skipKey();
-			this.#skip(0);
-			this.count++;
-			ends?.push(this.#at);
+function validate(bytes: Uint8Array, ends?: number[]): { count: number; hasTags: boolean; hasLoadables: boolean } {
+	const layout = (bytes[0] ?? -1) & ~LAYOUT.refs;
+	if (layout < LAYOUT.value || layout > LAYOUT.object) throw corrupt(`unknown layout ${bytes[0]}`);
+	const { length } = bytes;
+	let [hasTags, hasLoadables] = [false, false];
+	let at = 1;
+	// Members that are left of what they stand in, keys too. At the top there may be any number: it is counted down from zero.
+	let left = 0;
+	let isMap = layout === LAYOUT.object;
+	const around: { left: number; isMap: boolean }[] = [];
+	for (;;) {
+		while (left === 0 && around.length > 0) ({ left, isMap } = around.pop() as (typeof around)[number]);
+		const isKey = isMap && (left & 1) === 0;
+		if (around.length === 0) {
+			if (at > 1 && isKey === isMap) ends?.push(at);
+			if (at >= length) break;
 		}
-		if (layout === LAYOUT.value && this.count !== 1) throw corrupt("it is not one value");
-	}
-
-	#skip(depth: number): void {
-		const head = this.#bytes[this.#at++];
+		left--;
+		const head = bytes[at++];
 		if (head === undefined) throw corrupt("it is cut short");
-		if (head < 0x80 || head >= 0xe0) return;
-		if (head < 0x90) return this.#skipMembers(head & 0x0f, depth, true);
-		if (head < 0xa0) return this.#skipMembers(head & 0x0f, depth, false);
-		if (head < 0xc0) return this.#advance(head & 0x1f);
-		const size = SIZES[head - 0xc0] as number;
+		if (isKey && (head < 0xa0 || (head > 0xbf && head < 0xd9) || head > 0xdb))
+			throw corrupt("a key that is not a string");
+		if (head < 0x80 || head >= 0xe0) continue;
+		if (head >= 0xa0 && head < 0xc0) {
+			at += head & 0x1f;
+			continue;
+		}
+		const size = head < 0xc0 ? 0 : (SIZES[head - 0xc0] as number);
 		if (size < 0) throw corrupt(`unknown type byte ${head}`);
-		if (head >= 0xdc) return this.#skipMembers(this.#length(size), depth, head >= 0xde);
-		if (head >= 0xd9 || (head >= 0xc4 && head <= 0xc6)) return this.#advance(this.#length(size));
-		if (head === 0xd4 && this.#isUndefined(this.#at - 1)) return this.#advance(2);
-		if (head >= 0xd4) return this.#skipBigInt(size);
-		if (head >= 0xc7 && head <= 0xc9) return this.#skipBigInt(this.#length(size));
-		this.#advance(size);
+		if (head < 0xc0 || head >= 0xdc) {
+			around.push({ left, isMap });
+			isMap = head < 0x90 || head >= 0xde;
+			left = (head < 0xc0 ? head & 0x0f : lengthAt(bytes, at, size)) * (isMap ? 2 : 1);
+			at += size;
+			// Each takes a byte at least, so that a length beyond the bytes left is a lie.
+			if (left > length - at) throw corrupt(`${left} members in too few bytes`);
+			// Tags for what is no object, such as -0, may stand one level below the deepest.
+			if (around.length > DEEPEST + 1) throw corrupt("it is nested too deeply");
+			if (!isMap && left > 0 && isUndefined(bytes, at)) {
+				const tag = bytes[at + 3] ?? LAST_TAG + 1;
+				if (left < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
+				hasTags = true;
+				hasLoadables ||= tag === TAG.loadable;
+			}
+		} else if (head >= 0xd9 || (head >= 0xc4 && head <= 0xc6)) at += size + lengthAt(bytes, at, size);
+		else if (head === 0xd4 && isUndefined(bytes, at - 1)) at += 2;
+		else if (head >= 0xd4) at += sizeOfBigInt(bytes, at, size);
+		else if (head >= 0xc7 && head <= 0xc9) at += size + sizeOfBigInt(bytes, at + size, lengthAt(bytes, at, size));
+		else at += size;
 	}
-
-	#skipMembers(length: number, depth: number, hasKeys: boolean): void {
-		// Every element takes a byte at least, so that a length beyond the bytes left is a lie.
-		if (length > this.#bytes.length - this.#at) throw corrupt(`${length} elements in too few bytes`);
-		// Tags for what is no object, such as -0, may stand one level below the deepest.
-		if (depth > DEEPEST) throw corrupt("it is nested too deeply");
-		if (!hasKeys && length > 0 && this.#isUndefined(this.#at)) {
-			const tag = this.#bytes[this.#at + 3] ?? LAST_TAG + 1;
-			if (length < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
-			this.hasTags = true;
-			this.hasLoadables ||= tag === TAG.loadable;
-		}
-		for (let i = 0; i < length; i++) {
-			if (hasKeys) this.#skipKey();
-			this.#skip(depth + 1);
-		}
-	}
-
-	#skipKey(): void {
-		const head = this.#bytes[this.#at] ?? 0;
-		if (head < 0xa0 || (head > 0xbf && head < 0xd9) || head > 0xdb) throw corrupt("a key that is not a string");
-		this.#skip(0);
-	}
-
-	#skipBigInt(length: number): void {
-		if (this.#bytes[this.#at] !== BIGINT_EXTENSION || length === 0) throw corrupt("an unknown extension");
-		this.#advance(1 + length);
-	}
-
-	#isUndefined(at: number): boolean {
-		return this.#bytes[at] === 0xd4 && this.#bytes[at + 1] === 0 && this.#bytes[at + 2] === 0;
-	}
-
-	#length(size: number): number {
-		let length = 0;
-		for (let i = 0; i < size; i++) length = length * 0x100 + (this.#bytes[this.#at + i] ?? 0);
-		this.#advance(size);
-		return length;
-	}
-
-	#advance(length: number): void {
-		if (length > this.#bytes.length - this.#at) throw corrupt("it is cut short");
-		this.#at += length;
-	}
+	const count = -left / (layout === LAYOUT.object ? 2 : 1);
+	if (at > length || !Number.isInteger(count)) throw corrupt("it is cut short");
+	if (layout === LAYOUT.value && count !== 1) throw corrupt("it is not one value");
+	return { count, hasTags, hasLoadables };
 }
 
-const validator = new Validator();
+function lengthAt(bytes: Uint8Array, at: number, size: number): number {
+	let length = 0;
+	for (let i = 0; i < size; i++) length = length * 0x100 + (bytes[at + i] ?? 0);
+	return length;
+}
+
+function isUndefined(bytes: Uint8Array, at: number): boolean {
+	return bytes[at] === 0xd4 && bytes[at + 1] === 0 && bytes[at + 2] === 0;
+}
+
+function sizeOfBigInt(bytes: Uint8Array, at: number, length: number): number {
+	if (bytes[at] !== BIGINT_EXTENSION || length === 0) throw corrupt("an unknown extension");
+	return 1 + length;
+}
