@@ -23,7 +23,18 @@ interface Thread {
 	readonly minute: number;
 }
 
+/** A thread, with the row of one of its checkpoints and the last generation of what a task wrote there, if there are any. */
+interface Place extends Thread, CheckpointKey {
+	readonly pk: number | undefined;
+	readonly isMissing: number;
+	readonly generation: number | undefined;
+}
+
 const GET_THREAD = "SELECT family, stamp, updated_minute AS minute FROM delta_threads WHERE thread_id = ?";
+const FIND_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing, c.thread_id AS threadId, ns,
+	checkpoint_id AS id, (SELECT max(generation) FROM delta_writes WHERE checkpoint_pk = pk AND task_id = ?) AS generation
+	FROM delta_threads t LEFT JOIN delta_checkpoints c ON c.thread_id = t.thread_id AND ns = ? AND checkpoint_id = ?
+	WHERE t.thread_id = ?`;
 const ADD_THREAD = `INSERT INTO delta_threads
 	(thread_id, family, stamp, created_at, updated_at, updated_minute, checkpoints) VALUES (?, ?, ?, ?, ?, ?, 0)`;
 /** `max` of a text and NULL is NULL. */
@@ -42,7 +53,7 @@ const REPLACE_CHECKPOINT = `UPDATE delta_checkpoints
 	SET parent_id = ?, run_id = ?, source = ?, step = ?, blobs = ?, head = ? WHERE pk = ?`;
 const SET_LABELS = "UPDATE delta_checkpoints SET labels = ? WHERE pk = ?";
 
-const GET_TASK = "SELECT generation, idx FROM delta_writes WHERE checkpoint_pk = ? AND task_id = ?";
+const GET_WRITE = "SELECT idx FROM delta_writes WHERE checkpoint_pk = ? AND task_id = ? AND idx = ?";
 const WRITE_COLUMNS = "task_id, generation, idx, task_path, channel, run_id, actor, type, blob, value";
 const PUT_WRITE = `INSERT OR REPLACE INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -51,12 +62,11 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 
 /** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
-	const { threadId, fresh, now, checkpoint } = batch;
-	const found = session.get<Thread>(GET_THREAD, threadId);
+	const { threadId, fresh, now, checkpoint, writes } = batch;
+	const found = findPlace(session, threadId, checkpoint ?? writes[0], writes[0]?.taskId);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 	const thread = found ?? addThread(session, threadId, fresh, fresh, now);
-	const row = checkpoint && findRow(session, checkpoint);
-	const replaced = row?.isMissing === 0;
+	const replaced = checkpoint !== undefined && found?.pk !== undefined && found.isMissing === 0;
 	const stamp = replaced ? fresh : thread.stamp;
 	if (checkpoint !== undefined) {
 		const { ns, id } = checkpoint;
@@ -66,14 +76,20 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 		const newest = ns === "" ? id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
-		putCheckpoint(session, checkpoint, row?.pk, labels);
-		if (row !== undefined) session.run(SET_LABELS, labels, row.pk);
+		putCheckpoint(session, checkpoint, found?.pk, labels);
+		if (found?.pk !== undefined) session.run(SET_LABELS, labels, found.pk);
 	}
 	for (const { id, base, source, type, data } of batch.blobs)
 		session.run(ADD_BLOB, id, thread.family, base, source, type, data);
-	putWrites(session, batch.writes);
+	putWrites(session, writes, checkpoint === undefined ? found : undefined);
 	for (const base of batch.deltaBases) putBase(session, base);
 	return { family: thread.family, stamp, replaced };
+}
+
+function findPlace(session: SqliteSession, threadId: string, key: CheckpointKey | undefined, taskId?: string) {
+	const place = session.get<Place>(FIND_PLACE, taskId, key?.ns, key?.id, threadId);
+	if (place?.pk !== undefined && key !== undefined) checkFound(place, key);
+	return place;
 }
 
 /** The minute that a thread is indexed by. */
@@ -114,16 +130,17 @@ function ensureRow(session: SqliteSession, key: CheckpointKey): number {
 	return findRow(session, key)?.pk ?? Number(session.run(ADD_MISSING, threadId, ns, id).lastInsertRowid);
 }
 
-function putWrites(session: SqliteSession, writes: readonly NewWrite[]): void {
+/** @param found the thread and their row, unless the row was only just added */
+function putWrites(session: SqliteSession, writes: readonly NewWrite[], found: Place | undefined): void {
 	const [first] = writes;
 	if (first === undefined) return;
-	const pk = ensureRow(session, first);
-	const before = session.all<{ generation: number; idx: number }>(GET_TASK, pk, first.taskId);
-	const next = before.reduce((most, { generation }) => Math.max(most, generation + 1), 0);
+	const { taskId } = first;
+	const { generation, pk = ensureRow(session, first) } =
+		found ?? findPlace(session, first.threadId, first, taskId) ?? {};
 	for (const write of writes) {
-		const isTaken = before.some(({ idx }) => idx === write.idx);
-		if (write.conflict === "drop" && isTaken) continue;
-		addWrite(session, pk, write.conflict === "add" ? next : 0, write);
+		const { conflict, idx } = write;
+		if (conflict === "drop" && generation !== undefined && session.get(GET_WRITE, pk, taskId, idx)) continue;
+		addWrite(session, pk, conflict === "add" && generation !== undefined ? generation + 1 : 0, write);
 	}
 }
 
