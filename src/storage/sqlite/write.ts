@@ -30,7 +30,6 @@ interface Place extends Thread, CheckpointKey {
 	readonly generation: number | undefined;
 }
 
-const GET_THREAD = "SELECT family, stamp, updated_minute AS minute FROM delta_threads WHERE thread_id = ?";
 const FIND_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing, c.thread_id AS threadId, ns,
 	checkpoint_id AS id, (SELECT max(generation) FROM delta_writes WHERE checkpoint_pk = pk AND task_id = ?) AS generation
 	FROM delta_threads t LEFT JOIN delta_checkpoints c ON c.thread_id = t.thread_id AND ns = ? AND checkpoint_id = ?
@@ -86,7 +85,7 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	return { family: thread.family, stamp, replaced };
 }
 
-function findPlace(session: SqliteSession, threadId: string, key: CheckpointKey | undefined, taskId?: string) {
+function findPlace(session: SqliteSession, threadId: string, key?: CheckpointKey, taskId?: string) {
 	const place = session.get<Place>(FIND_PLACE, taskId, key?.ns, key?.id, threadId);
 	if (place?.pk !== undefined && key !== undefined) checkFound(place, key);
 	return place;
@@ -173,7 +172,7 @@ export const NEWEST = `SELECT max(checkpoint_id) FROM delta_checkpoints c
 const RESTAMP = `UPDATE delta_threads SET stamp = ?, checkpoints = checkpoints + ?, newest = (${NEWEST}) WHERE thread_id = ?`;
 const REMOVE_THREAD = "DELETE FROM delta_threads WHERE thread_id = ?";
 
-const LIST_PKS = `SELECT pk, thread_id AS threadId FROM delta_checkpoints WHERE ${IN_THREAD}`;
+const LIST_KEYS = `SELECT pk, ${KEY} FROM delta_checkpoints WHERE ${IN_THREAD}`;
 const COPY_CHECKPOINTS = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
 	SELECT :target, ${CHECKPOINT_COLUMNS} FROM delta_checkpoints WHERE pk IN ${LISTED} ORDER BY pk`;
 /** Rows of the source, and those of their copies. */
@@ -191,7 +190,7 @@ const REPLACE_BLOB = "UPDATE delta_blobs SET data = ? WHERE id = ? AND data = ?"
 
 export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
 	const { threadId } = batch;
-	if (session.get<Thread>(GET_THREAD, threadId)?.stamp !== batch.stamp) return undefined;
+	if (findPlace(session, threadId)?.stamp !== batch.stamp) return undefined;
 	const removed = removeRows(session, findPks(session, threadId, batch.checkpoints));
 	for (const key of batch.writes) removeWrite(session, key, false, removed);
 	for (const key of batch.orphans) removeWrite(session, key, true, removed);
@@ -205,8 +204,12 @@ export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | u
 	return removed;
 }
 
-function findPks(session: SqliteSession, threadId: string, keys: readonly CheckpointKey[]): number[] {
-	return keys.flatMap(({ ns, id }) => findRow(session, { threadId, ns, id })?.pk ?? []);
+/** The rows of a thread, or those of these checkpoints: often most of them, so that one look is better than many. */
+function findPks(session: SqliteSession, threadId: string, keys?: readonly CheckpointKey[]): number[] {
+	const textOf = ({ ns, id }: CheckpointKey) => `${ns.length} ${ns}${id}`;
+	const wanted = keys && new Set(keys.map(textOf));
+	const rows = find<CheckpointKey & { pk: number }>(session, LIST_KEYS, { threadId });
+	return rows.filter((row) => wanted?.has(textOf(row)) ?? true).map(({ pk }) => pk);
 }
 
 /** Removes checkpoints with their writes and delta bases. */
@@ -229,26 +232,22 @@ function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, r
 
 export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
 	const { source, target, keys } = batch;
-	const found = session.get<Thread>(GET_THREAD, source);
-	if (found?.stamp !== batch.stamp || session.get(GET_THREAD, target) !== undefined) return undefined;
+	const found = findPlace(session, source);
+	if (found?.stamp !== batch.stamp || findPlace(session, target) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
-	const list = JSON.stringify(keys === undefined ? listPks(session, source) : findPks(session, source, keys));
+	const list = JSON.stringify(findPks(session, source, keys));
 	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { target, list });
 	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
 	for (const row of batch.writes) addWrite(session, ensureRow(session, row), row.generation, row);
 	for (const row of batch.deltaBases) putBase(session, row);
-	const count = session.get(COUNT_ROWS, { list: JSON.stringify(listPks(session, target)) }) as RowCount;
+	const count = session.get(COUNT_ROWS, { list: JSON.stringify(findPks(session, target)) }) as RowCount;
 	session.run(RESTAMP, batch.fresh, count.checkpoints, target);
 	return count;
 }
 
-function listPks(session: SqliteSession, threadId: string): number[] {
-	return find<{ pk: number; threadId: string }>(session, LIST_PKS, { threadId }).map(({ pk }) => pk);
-}
-
 export function removeThread(session: SqliteSession, threadId: string): RowCount {
 	session.run(REMOVE_THREAD, threadId);
-	return removeRows(session, listPks(session, threadId));
+	return removeRows(session, findPks(session, threadId));
 }
 
 /** Answers whether the row still had the bytes that were seen. */
