@@ -194,19 +194,20 @@ function settle<T, R>(
 	apply: (item: T) => R | Promise<R>,
 	explain: (item: T, cause: unknown) => Error,
 ): Promise<R[]> | R[] {
+	const results: (R | Promise<R>)[] = [];
 	let mustWait = false;
-	const results = items.map((item) => {
+	for (const item of items) {
+		const fail = (cause: unknown) => {
+			throw explain(item, cause);
+		};
 		try {
 			const result = apply(item);
-			if (!(result instanceof Promise)) return result;
-			mustWait = true;
-			return result.catch((cause) => {
-				throw explain(item, cause);
-			});
+			mustWait ||= result instanceof Promise;
+			results.push(result instanceof Promise ? result.catch(fail) : result);
 		} catch (cause) {
-			throw explain(item, cause);
+			fail(cause);
 		}
-	});
+	}
 	return mustWait ? Promise.all(results) : (results as R[]);
 }
 

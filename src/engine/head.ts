@@ -73,6 +73,7 @@ export function copyVersions(from: {
 	channel_versions?: Readonly<Versions>;
 	versions_seen?: Readonly<Record<string, Readonly<Versions>>>;
 }): { versions: Versions; seen: Record<string, Versions> } {
-	const seen = Object.entries(from.versions_seen ?? {}).map(([node, versions]) => [node, { ...versions }] as const);
-	return { versions: { ...from.channel_versions }, seen: Object.fromEntries(seen) };
+	const seen = { ...from.versions_seen };
+	for (const node of Object.keys(seen)) seen[node] = { ...seen[node] };
+	return { versions: { ...from.channel_versions }, seen };
 }

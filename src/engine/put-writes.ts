@@ -33,63 +33,63 @@ interface Placement {
 
 /** Stores what a task wrote, all of it or nothing. */
 export async function putWrites(engine: Engine, input: PutWritesInput): Promise<void> {
-	const channels = input.writes.map(([channel]) => channel);
 	const encoding = engine.encodeAll(input.writes);
 	// What a task stores in several calls, none of which waits for the other, counts in the order of these calls.
-	await engine.taskTurns.take(`${cacheKey(input.key)} ${input.taskId}`, async () =>
-		store(engine, input, channels, await encoding),
-	);
+	await engine.taskTurns.take(`${cacheKey(input.key)} ${input.taskId}`, async () => {
+		const values = await encoding;
+		if (!(await store(engine, input, values, true))) await store(engine, input, values, false);
+	});
 }
 
+/**
+ * Answers whether it was stored: not if what it builds on may be gone.
+ *
+ * @param mayBuild whether values may be patches on blobs of the checkpoint
+ */
 async function store(
 	engine: Engine,
 	input: PutWritesInput,
-	channels: readonly string[],
 	values: readonly Encoded[],
-): Promise<void> {
+	mayBuild: boolean,
+): Promise<boolean> {
 	const { key } = input;
-	for (const mayBuild of [true, false]) {
-		const { rows, blobs, stamp } = await place(engine, input, channels, values, mayBuild);
-		const stored = await engine.storage.put({
-			threadId: key.threadId,
-			stamp,
-			fresh: await engine.blobs.nextId(),
-			now: Date.now(),
-			checkpoint: undefined,
-			labels: undefined,
-			onlyOnHead: undefined,
-			blobs: blobs.map(({ row }) => row),
-			writes: rows,
-			deltaBases: [],
-		});
-		engine.parts.change(key);
-		if (stored === undefined) continue;
-		engine.rememberWritten(key, blobs, stored.stamp);
-		return;
-	}
+	const { rows, blobs, stamp } = await place(engine, input, values, mayBuild);
+	const stored = await engine.storage.put({
+		threadId: key.threadId,
+		stamp,
+		fresh: await engine.blobs.nextId(),
+		now: Date.now(),
+		checkpoint: undefined,
+		labels: undefined,
+		onlyOnHead: undefined,
+		blobs: blobs.map(({ row }) => row),
+		writes: rows,
+		deltaBases: [],
+	});
+	engine.parts.change(key);
+	if (stored !== undefined) engine.rememberWritten(key, blobs, stored.stamp);
+	return stored !== undefined;
 }
 
-/** @param mayBuild whether values may be patches on blobs of the checkpoint */
 async function place(
 	engine: Engine,
-	{ key, runId, actor, taskId, taskPath }: PutWritesInput,
-	channels: readonly string[],
+	{ key, runId, actor, taskId, taskPath, writes }: PutWritesInput,
 	values: readonly Encoded[],
 	mayBuild: boolean,
 ): Promise<Placement> {
 	const placed: Placement = { rows: [], blobs: [], stamp: undefined };
 	const { threadId, ns, id } = key;
 	const manifest = engine.peekView(key)?.head.manifest;
-	const isAllSpecial = channels.every((channel) => specialIndex(channel) !== undefined);
-	for (let i = 0; i < channels.length; i++) {
-		const channel = channels[i] as string;
+	const isAllSpecial = writes.every(([channel]) => specialIndex(channel) !== undefined);
+	for (let i = 0; i < values.length; i++) {
+		const channel = (writes[i] as PutWritesInput["writes"][number])[0];
+		const encoded = values[i] as Encoded;
 		const special = specialIndex(channel);
 		const conflict: NewWrite["conflict"] = isAllSpecial ? "replace" : special === undefined ? "add" : "drop";
 		const idx = special ?? i;
 		// Two special writes of one kind have the same index: the last one counts where it replaces, else the first.
 		const same = special === undefined ? -1 : placed.rows.findIndex((row) => row.idx === idx);
 		if (conflict === "drop" && same >= 0) continue;
-		const encoded = values[i] as Encoded;
 		// One that may be replaced stands in its row, so that nothing is left over when it is.
 		const most = typeof manifest?.get(channel) === "number" ? SHARED_WRITE_BYTES : INLINE_WRITE_BYTES;
 		const isLarge = encoded.bytes.length > most && special === undefined;
@@ -97,7 +97,8 @@ async function place(
 		const value = blob === undefined ? encoded.bytes : NO_BYTES;
 		const type = blob === undefined ? encoded.type : undefined;
 		const row = { threadId, ns, id, taskId, idx, taskPath, channel, runId, actor, conflict, type, blob, value };
-		placed.rows[same < 0 ? placed.rows.length : same] = row;
+		if (same < 0) placed.rows.push(row);
+		else placed.rows[same] = row;
 	}
 	return placed;
 }

@@ -61,11 +61,12 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	const baseKey = parentId === undefined ? key : { ...key, id: parentId };
 	// The parent, or else the checkpoint itself, which may be put again.
 	let base = engine.peekView(baseKey);
-	const content = await readContent(engine, input, base);
+	const content = readContent(engine, input, base);
+	const metadata = takeEncoded(content.drafts, await content.encoding);
 	if (parentId !== undefined || !engine.isKnownEmpty(key)) base ??= await engine.loadView(baseKey, key);
 	for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
 		const placed = await place(engine, input, content.drafts, base, content.step);
-		if (await store(engine, input, content, placed, base)) return;
+		if (await store(engine, input, content, metadata, placed, base)) return;
 		base = await engine.loadView(baseKey, key);
 		await recover(engine, content.drafts, base, checkpoint);
 	}
@@ -76,7 +77,8 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 async function store(
 	engine: Engine,
 	input: PutInput,
-	{ source, step, labels, versions, seen, v, ts, hasDelta, metadata }: Awaited<ReturnType<typeof readContent>>,
+	{ v, ts, versions, seen, source, step, labels, hasDelta }: ReturnType<typeof readContent>,
+	metadata: Encoded,
 	placed: Placement,
 	base: View | undefined,
 ): Promise<boolean> {
@@ -113,35 +115,42 @@ async function store(
 	return true;
 }
 
-/** Everything is read before the first await: the caller may change its objects as soon as put returns. */
-async function readContent(engine: Engine, input: PutInput, base: View | undefined) {
+/** Everything is read at once: the caller may change its objects as soon as put returns. */
+function readContent(engine: Engine, input: PutInput, base: View | undefined) {
 	try {
 		const { source, step, labels } = splitLabels(input.metadata);
 		const { versions, seen } = copyVersions(input.checkpoint);
 		const { v, ts, channel_values } = input.checkpoint;
 		const hasDelta = hasDeltaChannel(versions, channel_values);
-		const drafts = planChannels(input, base);
-		const fresh = drafts.filter(({ carried }) => carried === undefined);
-		const values = fresh.map(({ channel }) => [channel, channel_values[channel]] as const);
-		const [encoded, ...others] = await engine.encodeAll([["metadata", input.metadata], ...values]);
-		for (const [i, draft] of fresh.entries()) draft.encoded = others[i];
-		return { source, step, labels, versions, seen, v, ts, hasDelta, drafts, metadata: ownBytes(encoded as Encoded) };
+		const drafts: Draft[] = [];
+		const values: [string, unknown][] = [["metadata", input.metadata]];
+		for (const channel of Object.keys(channel_values)) {
+			const draft = planChannel(input, channel, base);
+			if (draft.carried === undefined) values.push([channel, channel_values[channel]]);
+			drafts.push(draft);
+		}
+		const encoding = engine.encodeAll(values);
+		return { v, ts, versions, seen, source, step, labels, hasDelta, drafts, encoding };
 	} catch (error) {
 		throw explain(error, input.checkpoint);
 	}
 }
 
-/** Decides which channels are taken over from the parent unseen. */
-function planChannels({ checkpoint, metadata, newVersions }: PutInput, base: View | undefined): Draft[] {
+/** Decides whether a channel is taken over from the parent unseen. */
+function planChannel({ checkpoint, metadata, newVersions }: PutInput, channel: string, base: View | undefined): Draft {
+	const version = own(checkpoint.channel_versions, channel);
+	const isNew = version === undefined || newVersions === undefined || Object.hasOwn(newVersions, channel);
 	// Values of a run come from its parent; an update or a fork may bring anything under an old version.
 	const isRun = metadata?.source === "loop" || metadata?.source === "input";
-	return Object.keys(checkpoint.channel_values).map((channel) => {
-		const version = own(checkpoint.channel_versions, channel);
-		const isNew = version === undefined || newVersions === undefined || Object.hasOwn(newVersions, channel);
-		const isCarried = isRun && !isNew && base !== undefined && own(base.head.versions, channel) === version;
-		const carried = isCarried ? base.head.manifest.get(channel) : undefined;
-		return { channel, version, isNew, carried, encoded: undefined };
-	});
+	const isCarried = isRun && !isNew && base !== undefined && own(base.head.versions, channel) === version;
+	const carried = isCarried ? base.head.manifest.get(channel) : undefined;
+	return { channel, version, isNew, carried, encoded: undefined };
+}
+
+/** Gives each channel that is not taken over its bytes. Answers those of the metadata. */
+function takeEncoded(drafts: readonly Draft[], [metadata, ...encoded]: readonly Encoded[]): Encoded {
+	for (const draft of drafts) if (draft.carried === undefined) draft.encoded = encoded.shift();
+	return ownBytes(metadata as Encoded);
 }
 
 /** What was carried over unseen and is no longer where it was has to be stored again. */

@@ -248,7 +248,7 @@ export class DeltaSaver extends BaseCheckpointSaver {
 			actor: this._actors.numberOf(config),
 			taskId: String(taskId),
 			taskPath: taskPath === undefined ? undefined : String(taskPath),
-			writes: writes.map(([channel, value]) => [channel, value]),
+			writes: Array.from(writes, ([channel, value]) => [channel, value]),
 		};
 	}
 

@@ -45,8 +45,11 @@ export class Blobs {
 	}
 
 	/** A number that nothing else has. */
-	async nextId(): Promise<number> {
-		if (this.#nextId <= this.#lastId) return this.#nextId++;
+	nextId(): number | Promise<number> {
+		return this.#nextId <= this.#lastId ? this.#nextId++ : this.#reserveIds();
+	}
+
+	async #reserveIds(): Promise<number> {
 		const first = await this.#storage.reserveIds(ID_BLOCK);
 		// Of callers that have waited together each has its first number; the rest of all blocks but one is left out.
 		[this.#nextId, this.#lastId] = [first + 1, first + ID_BLOCK - 1];

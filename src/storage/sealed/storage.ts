@@ -62,20 +62,20 @@ export class SealedStorage implements Storage {
 		const asked = isTelling ? { ...which, labels: undefined } : which;
 		const { checkpoints, writes, blobs } = await this.#inner.read(asked, depth, known);
 		return {
-			checkpoints: checkpoints.map((row) => this.#openCheckpoint(row)),
-			writes: writes.map((row) => this.#openWrite(row)),
-			blobs: blobs.map((row) => this.#openBlob(row)),
+			checkpoints: checkpoints.map(this.#openCheckpoint),
+			writes: writes.map(this.#openWrite),
+			blobs: blobs.map(this.#openBlob),
 		};
 	};
 
 	readonly readPath: Storage["readPath"] = async (key, limit) => {
 		const { path, siblings, writes, deltaBases, orphans, epoch } = await this.#inner.readPath(key, limit);
 		return {
-			path: path.map((row) => this.#openCheckpoint(row)),
-			siblings: siblings.map((row) => this.#openCheckpoint(row)),
-			writes: writes.map((row) => this.#openWrite(row)),
-			deltaBases: deltaBases.map((row) => this.#openBase(row)),
-			orphans: orphans?.map((row) => this.#openWrite(row)),
+			path: path.map(this.#openCheckpoint),
+			siblings: siblings.map(this.#openCheckpoint),
+			writes: writes.map(this.#openWrite),
+			deltaBases: deltaBases.map(this.#openBase),
+			orphans: orphans?.map(this.#openWrite),
 			epoch,
 		};
 	};
@@ -83,18 +83,18 @@ export class SealedStorage implements Storage {
 	readonly readThread: Storage["readThread"] = async (threadId) => {
 		const { writes, deltaBases } = await this.#inner.readThread(threadId);
 		return {
-			writes: writes.map((row) => this.#openWrite(row)),
-			deltaBases: deltaBases.map((row) => this.#openBase(row)),
+			writes: writes.map(this.#openWrite),
+			deltaBases: deltaBases.map(this.#openBase),
 		};
 	};
 
 	readonly getBlobs: Storage["getBlobs"] = async (ids) => {
-		return (await this.#inner.getBlobs(ids)).map((row) => this.#openBlob(row));
+		return (await this.#inner.getBlobs(ids)).map(this.#openBlob);
 	};
 
 	readonly readFamily: Storage["readFamily"] = async (family) => {
 		const { blobs, named, deltaBases } = await this.#inner.readFamily(family);
-		return { blobs, named, deltaBases: deltaBases.map((row) => this.#openBase(row)) };
+		return { blobs, named, deltaBases: deltaBases.map(this.#openBase) };
 	};
 
 	readonly put: Storage["put"] = async (batch) => {
@@ -106,9 +106,9 @@ export class SealedStorage implements Storage {
 			checkpoint: checkpoint && this.#sealCheckpoint(checkpoint),
 			// Metadata is encrypted, and labels would tell what it says.
 			labels: this.#sealer.encrypts ? undefined : batch.labels,
-			blobs: blobs.map((row) => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) })),
-			writes: writes.map((row) => this.#sealWrite(row)),
-			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
+			blobs: sealAll(blobs, this.#sealBlob),
+			writes: sealAll(writes, this.#sealWrite),
+			deltaBases: sealAll(deltaBases, this.#sealBase),
 		});
 	};
 
@@ -127,8 +127,8 @@ export class SealedStorage implements Storage {
 	readonly remove: Storage["remove"] = async (batch) => {
 		return this.#inner.remove({
 			...batch,
-			relinked: batch.relinked.map((row) => this.#sealCheckpoint(row)),
-			deltaBases: batch.deltaBases.map((row) => this.#sealBase(row)),
+			relinked: sealAll(batch.relinked, this.#sealCheckpoint),
+			deltaBases: sealAll(batch.deltaBases, this.#sealBase),
 		});
 	};
 
@@ -139,9 +139,9 @@ export class SealedStorage implements Storage {
 		const { checkpoints, writes, deltaBases, ...rest } = this.#sealer.encrypts ? await this.#openCopy(batch) : batch;
 		return this.#inner.copy({
 			...rest,
-			checkpoints: checkpoints.map((row) => this.#sealCheckpoint(row)),
-			writes: writes.map((row) => this.#sealWrite(row)),
-			deltaBases: deltaBases.map((row) => this.#sealBase(row)),
+			checkpoints: sealAll(checkpoints, this.#sealCheckpoint),
+			writes: sealAll(writes, this.#sealWrite),
+			deltaBases: sealAll(deltaBases, this.#sealBase),
 		});
 	};
 
@@ -217,21 +217,19 @@ export class SealedStorage implements Storage {
 		}
 	}
 
-	#openCheckpoint(row: FoundCheckpoint): FoundCheckpoint {
-		return { ...row, head: this.#open(row.head, checkpointIdentity(row), row) };
-	}
-
-	#openBlob(row: BlobRow): BlobRow {
-		return { ...row, data: this.#open(row.data, blobIdentity(row), row) };
-	}
-
-	#openWrite(row: WriteRow): WriteRow {
-		return { ...row, value: this.#open(row.value, writeIdentity(row), row) };
-	}
-
-	#openBase(row: DeltaBaseRow): DeltaBaseRow {
-		return { ...row, data: this.#open(row.data, baseIdentity(row), row) };
-	}
+	readonly #openCheckpoint = (row: FoundCheckpoint): FoundCheckpoint => ({
+		...row,
+		head: this.#open(row.head, checkpointIdentity(row), row),
+	});
+	readonly #openBlob = (row: BlobRow): BlobRow => ({ ...row, data: this.#open(row.data, blobIdentity(row), row) });
+	readonly #openWrite = (row: WriteRow): WriteRow => ({
+		...row,
+		value: this.#open(row.value, writeIdentity(row), row),
+	});
+	readonly #openBase = (row: DeltaBaseRow): DeltaBaseRow => ({
+		...row,
+		data: this.#open(row.data, baseIdentity(row), row),
+	});
 
 	#open(envelope: Uint8Array, identity: Identity, row: BlobRow | (CheckpointKey & Partial<WriteRow>)): Uint8Array {
 		try {
@@ -243,17 +241,22 @@ export class SealedStorage implements Storage {
 		}
 	}
 
-	#sealCheckpoint<T extends CheckpointRow>(row: T): T {
-		return { ...row, head: this.#sealer.seal(row.head, checkpointIdentity(row), COMPRESS_HEADS_FROM) };
-	}
+	readonly #sealCheckpoint = <T extends CheckpointRow>(row: T): T => ({
+		...row,
+		head: this.#sealer.seal(row.head, checkpointIdentity(row), COMPRESS_HEADS_FROM),
+	});
+	readonly #sealBlob = (row: BlobRow): BlobRow => ({ ...row, data: this.#sealer.seal(row.data, blobIdentity(row)) });
+	readonly #sealWrite = <T extends NewWrite | WriteRow>(row: T): T => ({
+		...row,
+		value: this.#sealer.seal(row.value, writeIdentity(row)),
+	});
+	readonly #sealBase = (row: DeltaBaseRow) => ({ ...row, data: this.#sealer.seal(row.data, baseIdentity(row)) });
+}
 
-	#sealWrite<T extends NewWrite | WriteRow>(row: T): T {
-		return { ...row, value: this.#sealer.seal(row.value, writeIdentity(row)) };
-	}
-
-	#sealBase(row: DeltaBaseRow): DeltaBaseRow {
-		return { ...row, data: this.#sealer.seal(row.data, baseIdentity(row)) };
-	}
+function sealAll<T>(rows: readonly T[], seal: (row: T) => T): readonly T[] {
+	const sealed: T[] = [];
+	for (const row of rows) sealed.push(seal(row));
+	return sealed;
 }
 
 /** Unique for a checkpoint of one thread. */
