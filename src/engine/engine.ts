@@ -6,7 +6,7 @@ import { Lru } from "../lru.ts";
 import type { CheckpointKey, FoundCheckpoint, Storage } from "../storage/storage.ts";
 import { type Blob, Blobs, type MadeBlob, weightOf } from "./blobs/blobs.ts";
 import type { Cell } from "./cells.ts";
-import { PartCache, type Parts } from "./delta-channels/parts.ts";
+import { type Part, Parts } from "./delta-channels/parts.ts";
 import { type Head, namedBlobs } from "./head.ts";
 import { cacheKey, unpackRow } from "./rows.ts";
 import { Turns } from "./turns.ts";
@@ -37,6 +37,9 @@ export interface WrittenBlob {
 interface LastSeen {
 	readonly view: View | undefined;
 	readonly written: readonly WrittenBlob[];
+	/** Of the namespace's delta histories. */
+	readonly parts: Parts | undefined;
+	/** All but the parts. */
 	readonly weight: number;
 }
 
@@ -50,10 +53,9 @@ export class Engine {
 	readonly storage: Storage;
 	readonly blobs: Blobs;
 	readonly codec: Codec;
-	readonly parts: PartCache;
 	/** Of the calls that store what one task wrote. */
 	readonly taskTurns = new Turns();
-	/** Values of blobs by their number; parts and what was seen last by namespace. */
+	/** Values of blobs by their number, what was seen last by namespace. */
 	readonly #cache: Lru<number | string, unknown>;
 
 	constructor(storage: Storage, codec: Codec, cacheBytes: number) {
@@ -61,7 +63,6 @@ export class Engine {
 		this.codec = codec;
 		this.#cache = new Lru(cacheBytes);
 		this.blobs = new Blobs(storage, this.#cache as Lru<number, Blob>);
-		this.parts = new PartCache(this.#cache as Lru<string, Parts>);
 	}
 
 	/** Encodes values. All of them are looked at before this returns; a promise only delays the bytes. */
@@ -128,7 +129,7 @@ export class Engine {
 		const known = this.#lastSeen(key);
 		// What was written at it stays known.
 		const written = known?.view?.id === view?.id ? (known?.written ?? []) : [];
-		this.#keep(key, { view, written, weight: bytes + VIEW_BYTES });
+		this.#keep(key, { view, written, parts: known?.parts, weight: bytes + VIEW_BYTES });
 	}
 
 	isKnownEmpty(key: CheckpointKey): boolean {
@@ -146,7 +147,30 @@ export class Engine {
 		if (blobs.length === 0 || known?.view?.id !== key.id) return;
 		const added = blobs.map(({ row, blob, channel }) => ({ channel, id: row.id, blob: ownBytes(blob), stamp }));
 		const weight = added.reduce((sum, { blob }) => sum + weightOf(blob), known.weight);
-		this.#keep(key, { view: known.view, written: [...known.written, ...added], weight });
+		this.#keep(key, { ...known, written: [...known.written, ...added], weight });
+	}
+
+	/** The cached parts of the delta histories of a namespace. They are told of changes from now on. */
+	openParts(key: CheckpointKey): Parts {
+		const known = this.#lastSeen(key);
+		const parts = known?.parts ?? new Parts();
+		if (known !== undefined) this.#keep(key, { ...known, parts });
+		return parts;
+	}
+
+	/** Adds what a walk has made, unless the parts were forgotten meanwhile. */
+	keepParts(key: CheckpointKey, parts: Parts, made: readonly (readonly [channel: string, part: Part])[]): void {
+		const known = this.#lastSeen(key);
+		if (known?.parts !== parts) return;
+		for (const [channel, part] of made) parts.add(channel, part);
+		this.#keep(key, known);
+	}
+
+	/** To be called for whatever this process stored: a checkpoint, its parent, and what writes were stored at. */
+	changeParts(key: CheckpointKey, parentId?: string): void {
+		const parts = this.#lastSeen(key)?.parts;
+		parts?.change(key.id);
+		if (parentId !== undefined) parts?.change(parentId);
 	}
 
 	/** Blobs of pending writes at a checkpoint that were stored while the thread had this stamp, so that they are there. */
@@ -171,7 +195,7 @@ export class Engine {
 	}
 
 	#keep({ threadId, ns }: Omit<CheckpointKey, "id">, seen: LastSeen): void {
-		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight);
+		this.#cache.set(cacheKey({ threadId, ns, id: "" }), seen, seen.weight + (seen.parts?.bytes ?? 0));
 	}
 }
 

@@ -66,7 +66,7 @@ async function store(
 		writes: rows,
 		deltaBases: [],
 	});
-	engine.parts.change(key);
+	engine.changeParts(key);
 	if (stored !== undefined) engine.rememberWritten(key, blobs, stored.stamp);
 	return stored !== undefined;
 }

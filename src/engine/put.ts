@@ -107,7 +107,7 @@ async function store(
 		writes: [],
 		deltaBases: isOverwrite && base !== undefined ? keepLost(key, base.head, placed) : [],
 	});
-	engine.parts.change(key, input.parentId);
+	engine.changeParts(key, input.parentId);
 	if (stored === undefined) return false;
 	engine.remember(key, { id, parentId, head, stamp: stored.stamp }, packed.length);
 	rememberBlobs(engine, placed, base);

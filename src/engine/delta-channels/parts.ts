@@ -1,6 +1,4 @@
-import type { Lru } from "../../lru.ts";
-import type { CheckpointKey, PathReading } from "../../storage/storage.ts";
-import { cacheKey } from "../rows.ts";
+import type { PathReading } from "../../storage/storage.ts";
 import type { PastWrite, RawHistory } from "./raw-history.ts";
 
 /** A checkpoint, and the one on the way from it to where a history is asked for, unless it is asked for there. */
@@ -24,54 +22,16 @@ export interface Part extends Place {
 /** What a part without any writes takes in memory, about. */
 const PART_BYTES = 250;
 
-/**
- * Remembers the parts of recent histories, by namespace.
- *
- * A history is asked for at every run of a graph, and hardly differs from the one before. A part holds until something
- * is added where it was made from, which this process tells, or the thread has another version.
- */
-export class PartCache {
-	readonly #cache: Lru<string, Parts>;
-
-	constructor(cache: Lru<string, Parts>) {
-		this.#cache = cache;
-	}
-
-	/** To be called before anything is read: it is told of changes from now on. */
-	open(key: CheckpointKey): Parts {
-		const known = this.#cache.get(keyOf(key));
-		if (known !== undefined) return known;
-		const parts = new Parts();
-		this.#cache.set(keyOf(key), parts, PART_BYTES);
-		return parts;
-	}
-
-	/** To be called for whatever this process stored: a checkpoint, its parent, and what writes were stored at. */
-	change(key: CheckpointKey, parentId?: string): void {
-		const parts = this.#cache.get(keyOf(key));
-		parts?.change(key.id);
-		if (parentId !== undefined) parts?.change(parentId);
-	}
-
-	/** Adds what a walk has made, unless they were forgotten meanwhile. */
-	keep(key: CheckpointKey, parts: Parts, made: readonly (readonly [channel: string, part: Part])[]): void {
-		if (made.length === 0 || this.#cache.get(keyOf(key)) !== parts) return;
-		for (const [channel, part] of made) parts.add(channel, part);
-		this.#cache.set(keyOf(key), parts, parts.bytes);
-	}
-}
-
-/** No view has such a key, as those begin with a number. */
-function keyOf({ threadId, ns }: CheckpointKey): string {
-	return `parts ${cacheKey({ threadId, ns, id: "" })}`;
-}
-
 /** Changes with all that happens to a thread, except for what this process adds. */
 export function versionOf({ epoch, path: [row] }: PathReading): string | undefined {
 	return row && `${epoch} ${row.stamp}`;
 }
 
-/** The parts of one namespace. */
+/**
+ * The parts of recent histories of one namespace. A history is asked for at every run of a graph, and hardly differs from the
+ * one before. A part holds until something is added where it was made from, which this process tells, or the thread has
+ * another version.
+ */
 export class Parts {
 	/** See {@link versionOf}. */
 	version: string | undefined;

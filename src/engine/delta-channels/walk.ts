@@ -37,7 +37,7 @@ export async function walk(
 }
 
 async function walkOnce(engine: Engine, key: CheckpointKey, channels: readonly string[], withoutOwn: boolean) {
-	const parts = engine.parts.open(key);
+	const parts = engine.openParts(key);
 	const { changes } = parts;
 	const steps = new Steps(engine, key, parts.isEmpty ? await expectDepth(engine, key, channels) : FIRST_PAGE);
 	await steps.get(key.id);
@@ -63,7 +63,7 @@ async function walkOnce(engine: Engine, key: CheckpointKey, channels: readonly s
 		isSound &&= place === undefined;
 		histories.set(channel, join(path));
 	}
-	if (isSound && parts.changes === changes && parts.version === steps.version) engine.parts.keep(key, parts, made);
+	if (isSound && parts.changes === changes && parts.version === steps.version) engine.keepParts(key, parts, made);
 	return { histories, isTorn: steps.isTorn };
 }
 
