@@ -115,20 +115,23 @@ function validate(bytes: Uint8Array, ends?: number[]): { count: number; hasTags:
 		const size = head < 0xc0 ? 0 : (SIZES[head - 0xc0] as number);
 		if (size < 0) throw corrupt(`unknown type byte ${head}`);
 		if (head < 0xc0 || head >= 0xdc) {
-			around.push({ left, isMap });
-			isMap = head < 0x90 || head >= 0xde;
-			left = (head < 0xc0 ? head & 0x0f : lengthAt(bytes, at, size)) * (isMap ? 2 : 1);
+			const hasKeys = head < 0x90 || head >= 0xde;
+			const members = (head < 0xc0 ? head & 0x0f : lengthAt(bytes, at, size)) * (hasKeys ? 2 : 1);
 			at += size;
 			// Each takes a byte at least, so that a length beyond the bytes left is a lie.
-			if (left > length - at) throw corrupt(`${left} members in too few bytes`);
+			if (members > length - at) throw corrupt(`${members} members in too few bytes`);
 			// Tags for what is no object, such as -0, may stand one level below the deepest.
-			if (around.length > DEEPEST + 1) throw corrupt("it is nested too deeply");
-			if (!isMap && left > 0 && isUndefined(bytes, at)) {
+			if (around.length > DEEPEST) throw corrupt("it is nested too deeply");
+			if (members === 0) continue;
+			if (!hasKeys && isUndefined(bytes, at)) {
 				const tag = bytes[at + 3] ?? LAST_TAG + 1;
-				if (left < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
+				if (members < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
 				hasTags = true;
 				hasLoadables ||= tag === TAG.loadable;
 			}
+			around.push({ left, isMap });
+			left = members;
+			isMap = hasKeys;
 		} else if (head >= 0xd9 || (head >= 0xc4 && head <= 0xc6)) at += size + lengthAt(bytes, at, size);
 		else if (head === 0xd4 && isUndefined(bytes, at - 1)) at += 2;
 		else if (head >= 0xd4) at += sizeOfBigInt(bytes, at, size);
