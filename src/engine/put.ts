@@ -129,8 +129,7 @@ function readContent(engine: Engine, input: PutInput, base: View | undefined) {
 			if (draft.carried === undefined) values.push([channel, channel_values[channel]]);
 			drafts.push(draft);
 		}
-		const encoding = engine.encodeAll(values);
-		return { v, ts, versions, seen, source, step, labels, hasDelta, drafts, encoding };
+		return { v, ts, versions, seen, source, step, labels, hasDelta, drafts, encoding: engine.encodeAll(values) };
 	} catch (error) {
 		throw explain(error, input.checkpoint);
 	}

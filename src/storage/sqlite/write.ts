@@ -23,15 +23,15 @@ interface Thread {
 	readonly minute: number;
 }
 
-/** A thread, with the row of one of its checkpoints and the last generation of what a task wrote there, if there are any. */
+/** A thread, with the row of one of its checkpoints and the next generation of what a task wrote there, if there are any. */
 interface Place extends Thread, CheckpointKey {
 	readonly pk: number | undefined;
 	readonly isMissing: number;
-	readonly generation: number | undefined;
+	readonly next: number | undefined;
 }
 
 const FIND_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing, c.thread_id AS threadId, ns,
-	checkpoint_id AS id, (SELECT max(generation) FROM delta_writes WHERE checkpoint_pk = pk AND task_id = ?) AS generation
+	checkpoint_id AS id, (SELECT max(generation) + 1 FROM delta_writes WHERE checkpoint_pk = pk AND task_id = ?) AS next
 	FROM delta_threads t LEFT JOIN delta_checkpoints c ON c.thread_id = t.thread_id AND ns = ? AND checkpoint_id = ?
 	WHERE t.thread_id = ?`;
 const ADD_THREAD = `INSERT INTO delta_threads
@@ -133,13 +133,12 @@ function ensureRow(session: SqliteSession, key: CheckpointKey): number {
 function putWrites(session: SqliteSession, writes: readonly NewWrite[], found: Place | undefined): void {
 	const [first] = writes;
 	if (first === undefined) return;
-	const { taskId } = first;
-	const { generation, pk = ensureRow(session, first) } =
-		found ?? findPlace(session, first.threadId, first, taskId) ?? {};
+	const place = found ?? findPlace(session, first.threadId, first, first.taskId);
+	const { next = 0, pk = ensureRow(session, first) } = place ?? {};
 	for (const write of writes) {
-		const { conflict, idx } = write;
-		if (conflict === "drop" && generation !== undefined && session.get(GET_WRITE, pk, taskId, idx)) continue;
-		addWrite(session, pk, conflict === "add" && generation !== undefined ? generation + 1 : 0, write);
+		const { conflict, taskId, idx } = write;
+		if (conflict === "drop" && next > 0 && session.get(GET_WRITE, pk, taskId, idx)) continue;
+		addWrite(session, pk, conflict === "add" ? next : 0, write);
 	}
 }
 
