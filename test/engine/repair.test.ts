@@ -240,6 +240,25 @@ for (const [name, options] of [
 			});
 		});
 
+		it("has the threads named that the index over rows without a head mixes up", async () => {
+			await withSaver((saver) => thread(saver, "early").write(ids[0] as string, [["n", 1]]));
+			const before = await withSaver(readAll);
+			const bytes = readFileSync(path);
+			const page = (findPage("delta_checkpoints_headless") - 1) * 4096;
+			// Its only cell begins with its length, and ends with the number of its row: the first checkpoint has the number 1.
+			const cell = page + bytes.readUInt16BE(page + 8);
+			bytes[cell + (bytes[cell] as number)] = 1;
+			writeFileSync(path, bytes);
+			await withSaver(async (saver) => {
+				const { damage } = await saver.verify();
+				const problem = "The index over rows without a head has another row, or lacks one.";
+				for (const threadId of ["hurt", "early"]) expect(damage).toContainEqual({ threadId, problem });
+				await saver.repair();
+				expect(await readAll(saver)).toEqual(before);
+				expect((await saver.verify()).damage).toEqual([]);
+			});
+		});
+
 		it("loses the checkpoints whose values were in a damaged page, and says so", async () => {
 			destroyPage("delta_blobs");
 			await withSaver(async (saver) => {

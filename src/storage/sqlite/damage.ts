@@ -14,6 +14,7 @@ const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkp
 const GET_KEYS = "SELECT pk, thread_id, ns, checkpoint_id, parent_id FROM delta_checkpoints NOT INDEXED";
 const FIND_KEY = `SELECT 1 FROM delta_checkpoints INDEXED BY delta_checkpoints_key WHERE thread_id = :thread_id
 	AND ns = :ns AND checkpoint_id = :checkpoint_id AND parent_id IS :parent_id AND pk = :pk`;
+const HEADLESS = "FROM delta_checkpoints INDEXED BY delta_checkpoints_headless WHERE head IS NULL";
 const QUESTIONS = {
 	"The row of a checkpoint is missing.": `SELECT DISTINCT thread_id AS threadId
 		FROM delta_checkpoints k INDEXED BY delta_checkpoints_key
@@ -22,6 +23,10 @@ const QUESTIONS = {
 	"The thread says another number of checkpoints, newest one or time than it has.": `SELECT thread_id AS threadId
 		FROM delta_threads
 		WHERE checkpoints <> (${COUNT}) OR newest IS NOT (${NEWEST}) OR updated_minute <> updated_at / 60000`,
+	"The index over rows without a head has another row, or lacks one.": `SELECT DISTINCT thread_id AS threadId
+		FROM delta_checkpoints NOT INDEXED WHERE iif(head IS NULL,
+			(pk, thread_id, ns, checkpoint_id) NOT IN (SELECT pk, thread_id, ns, checkpoint_id ${HEADLESS}),
+			pk IN (SELECT pk ${HEADLESS}))`,
 	"Checkpoints belong to no thread.": FIND_THREADLESS,
 	"Rows of delta_writes or delta_bases belong to no checkpoint.": `SELECT NULL AS threadId
 		FROM (SELECT checkpoint_pk FROM delta_writes UNION SELECT checkpoint_pk FROM delta_bases)
@@ -76,13 +81,13 @@ function collect(question: string, check: () => StorageDamage[]): StorageDamage[
 		return check();
 	} catch (error) {
 		// An application's own SQLite may lack a table that is asked.
-		if (!isCorrupt(error) && codeOf(error) !== "SQLITE_ERROR") throw error;
+		if (!isDamage(error) && codeOf(error) !== "SQLITE_ERROR") throw error;
 		return [{ problem: `${question} ${(error as Error).message}`.trim() }];
 	}
 }
 
 /** Whether SQLite, or this package, could not read what is stored. */
-export function isCorrupt(error: unknown): boolean {
+export function isDamage(error: unknown): boolean {
 	return /^(SQLITE_)?CORRUPT/.test(codeOf(error));
 }
 
@@ -196,7 +201,7 @@ function isReadable(work: () => void): boolean {
 		work();
 		return true;
 	} catch (error) {
-		if (!isCorrupt(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(codeOf(error))) throw error;
+		if (!isDamage(error) && !/^SQLITE_(CONSTRAINT|MISMATCH|ERROR)/.test(codeOf(error))) throw error;
 		return false;
 	}
 }

@@ -37,7 +37,7 @@ CREATE TABLE delta_checkpoints (
 	head BLOB -- NULL as long as only writes have been stored for this checkpoint
 ) STRICT;
 CREATE UNIQUE INDEX delta_checkpoints_key ON delta_checkpoints (thread_id, ns, checkpoint_id, parent_id);
-CREATE INDEX delta_checkpoints_missing ON delta_checkpoints (thread_id, ns, checkpoint_id) WHERE head IS NULL;
+CREATE INDEX delta_checkpoints_headless ON delta_checkpoints (thread_id, ns, checkpoint_id) WHERE head IS NULL;
 CREATE INDEX delta_checkpoints_run ON delta_checkpoints (run_id) WHERE run_id IS NOT NULL;
 
 CREATE TABLE delta_writes (

@@ -10,7 +10,7 @@ import type {
 } from "../storage.ts";
 import { backupTo } from "./backup.ts";
 import { SqliteConnection } from "./connection.ts";
-import { findDamage, isCorrupt, rebuildFile, recount } from "./damage.ts";
+import { findDamage, isDamage, rebuildFile, recount } from "./damage.ts";
 import type { SqliteDatabase, SqliteSession } from "./driver.ts";
 import { findBlobs, findRuns, read, readFamily, readOutline, readPath, readThread } from "./read.ts";
 import type { SqliteSource } from "./source.ts";
@@ -127,7 +127,7 @@ export class SqliteStorage implements Storage {
 	async check(repairs = false): Promise<StorageDamage[]> {
 		// A database that can't be opened because of it is damaged as well. A transaction that met damage could not be ended.
 		const { structure, rows } = await this.#connection.alone(findDamage, repairs).catch((error: unknown) => {
-			if (!isCorrupt(error)) throw error;
+			if (!isDamage(error)) throw error;
 			return { structure: [{ problem: (error as Error).message }], rows: [] };
 		});
 		if (repairs && structure.length === 0 && rows.length > 0) await this.#connection.change(recount);

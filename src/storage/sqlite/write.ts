@@ -26,11 +26,11 @@ interface Thread {
 /** A thread, with the row of one of its checkpoints and the next generation of what a task wrote there, if there are any. */
 interface Place extends Thread, CheckpointKey {
 	readonly pk: number | undefined;
-	readonly isMissing: number;
+	readonly isHeadless: number;
 	readonly next: number | undefined;
 }
 
-const FIND_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isMissing, c.thread_id AS threadId, ns,
+const FIND_PLACE = `SELECT family, stamp, updated_minute AS minute, pk, head IS NULL AS isHeadless, c.thread_id AS threadId, ns,
 	checkpoint_id AS id, (SELECT max(generation) + 1 FROM delta_writes WHERE checkpoint_pk = pk AND task_id = ?) AS next
 	FROM delta_threads t LEFT JOIN delta_checkpoints c ON c.thread_id = t.thread_id AND ns = ? AND checkpoint_id = ?
 	WHERE t.thread_id = ?`;
@@ -42,17 +42,15 @@ const COUNT_CHECKPOINT = `UPDATE delta_threads
 	WHERE thread_id = ?`;
 const SET_MINUTE = "UPDATE delta_threads SET updated_minute = ? WHERE thread_id = ?";
 
-const FIND_ROW = `SELECT pk, head IS NULL AS isMissing, ${KEY} FROM delta_checkpoints
-	WHERE thread_id = ? AND ns = ? AND checkpoint_id = ?`;
 const CHECKPOINT_COLUMNS = "ns, checkpoint_id, parent_id, run_id, source, step, blobs, head, labels";
 const ADD_CHECKPOINT = `INSERT INTO delta_checkpoints (thread_id, ${CHECKPOINT_COLUMNS})
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const ADD_MISSING = "INSERT INTO delta_checkpoints (thread_id, ns, checkpoint_id) VALUES (?, ?, ?)";
+const ADD_HEADLESS = "INSERT INTO delta_checkpoints (thread_id, ns, checkpoint_id) VALUES (?, ?, ?)";
 const REPLACE_CHECKPOINT = `UPDATE delta_checkpoints
 	SET parent_id = ?, run_id = ?, source = ?, step = ?, blobs = ?, head = ? WHERE pk = ?`;
 const SET_LABELS = "UPDATE delta_checkpoints SET labels = ? WHERE pk = ?";
 
-const GET_WRITE = "SELECT idx FROM delta_writes WHERE checkpoint_pk = ? AND task_id = ? AND idx = ?";
+const HAS_WRITE = "SELECT idx FROM delta_writes WHERE checkpoint_pk = ? AND task_id = ? AND idx = ?";
 const WRITE_COLUMNS = "task_id, generation, idx, task_path, channel, run_id, actor, type, blob, value";
 const PUT_WRITE = `INSERT OR REPLACE INTO delta_writes (checkpoint_pk, ${WRITE_COLUMNS})
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -62,10 +60,10 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 /** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
-	const found = findPlace(session, threadId, checkpoint ?? writes[0], writes[0]?.taskId);
+	const found = findPlace(session, checkpoint ?? writes[0] ?? { threadId }, writes[0]?.taskId);
 	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
 	const thread = found ?? addThread(session, threadId, fresh, fresh, now);
-	const replaced = checkpoint !== undefined && found?.pk !== undefined && found.isMissing === 0;
+	const replaced = checkpoint !== undefined && found?.isHeadless === 0;
 	const stamp = replaced ? fresh : thread.stamp;
 	if (checkpoint !== undefined) {
 		const { ns, id } = checkpoint;
@@ -85,9 +83,13 @@ export function put(session: SqliteSession, batch: PutBatch): PutResult | undefi
 	return { family: thread.family, stamp, replaced };
 }
 
-function findPlace(session: SqliteSession, threadId: string, key?: CheckpointKey, taskId?: string) {
-	const place = session.get<Place>(FIND_PLACE, taskId, key?.ns, key?.id, threadId);
-	if (place?.pk !== undefined && key !== undefined) checkFound(place, key);
+function findPlace(
+	session: SqliteSession,
+	key: Pick<CheckpointKey, "threadId"> & Partial<CheckpointKey>,
+	taskId?: string,
+) {
+	const place = session.get<Place>(FIND_PLACE, taskId, key.ns, key.id, key.threadId);
+	if (place?.pk !== undefined) checkFound(place, key);
 	return place;
 }
 
@@ -116,28 +118,21 @@ function putCheckpoint(session: SqliteSession, row: CheckpointRow, pk?: number, 
 	else session.run(ADD_CHECKPOINT, threadId, ns, id, parentId, runId, source, step, blobs, head, labels);
 }
 
-/** The row of a checkpoint, which may have writes only. */
-function findRow(session: SqliteSession, { threadId, ns, id }: CheckpointKey) {
-	const row = session.get<CheckpointKey & { pk: number; isMissing: number }>(FIND_ROW, threadId, ns, id);
-	if (row !== undefined) checkFound(row, { threadId, ns, id });
-	return row;
-}
-
 /** The row of a checkpoint that is to have writes or delta bases, if need be without a checkpoint. */
 function ensureRow(session: SqliteSession, key: CheckpointKey): number {
 	const { threadId, ns, id } = key;
-	return findRow(session, key)?.pk ?? Number(session.run(ADD_MISSING, threadId, ns, id).lastInsertRowid);
+	return findPlace(session, key)?.pk ?? Number(session.run(ADD_HEADLESS, threadId, ns, id).lastInsertRowid);
 }
 
 /** @param found the thread and their row, unless the row was only just added */
 function putWrites(session: SqliteSession, writes: readonly NewWrite[], found: Place | undefined): void {
 	const [first] = writes;
 	if (first === undefined) return;
-	const place = found ?? findPlace(session, first.threadId, first, first.taskId);
+	const place = found ?? findPlace(session, first, first.taskId);
 	const { next = 0, pk = ensureRow(session, first) } = place ?? {};
 	for (const write of writes) {
 		const { conflict, taskId, idx } = write;
-		if (conflict === "drop" && next > 0 && session.get(GET_WRITE, pk, taskId, idx)) continue;
+		if (conflict === "drop" && next > 0 && session.get(HAS_WRITE, pk, taskId, idx)) continue;
 		addWrite(session, pk, conflict === "add" ? next : 0, write);
 	}
 }
@@ -189,13 +184,13 @@ const REPLACE_BLOB = "UPDATE delta_blobs SET data = ? WHERE id = ? AND data = ?"
 
 export function remove(session: SqliteSession, batch: RemoveBatch): RowCount | undefined {
 	const { threadId } = batch;
-	if (findPlace(session, threadId)?.stamp !== batch.stamp) return undefined;
+	if (findPlace(session, { threadId })?.stamp !== batch.stamp) return undefined;
 	const removed = removeRows(session, findPks(session, threadId, batch.checkpoints));
 	for (const key of batch.writes) removeWrite(session, key, false, removed);
 	for (const key of batch.orphans) removeWrite(session, key, true, removed);
 	for (const row of batch.relinked) {
-		const found = findRow(session, row);
-		if (found?.isMissing === 0) putCheckpoint(session, row, found.pk);
+		const found = findPlace(session, row);
+		if (found?.isHeadless === 0) putCheckpoint(session, row, found.pk);
 	}
 	for (const row of batch.deltaBases) putBase(session, row);
 	session.run(REMOVE_EMPTY, threadId);
@@ -221,9 +216,9 @@ function removeRows(session: SqliteSession, pks: readonly number[]): RowCount {
 
 /** @param isOrphan leaves it alone if its checkpoint is there */
 function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, removed: RowCount): void {
-	const found = findRow(session, key);
-	if (found === undefined || (isOrphan && found.isMissing === 0)) return;
-	const row = session.get<{ bytes: number }>(REMOVE_WRITE, found.pk, key.taskId, key.generation, key.idx);
+	const found = findPlace(session, key);
+	if (isOrphan && found?.isHeadless === 0) return;
+	const row = session.get<{ bytes: number }>(REMOVE_WRITE, found?.pk, key.taskId, key.generation, key.idx);
 	if (row === undefined) return;
 	removed.writes++;
 	removed.bytes += row.bytes;
@@ -231,12 +226,12 @@ function removeWrite(session: SqliteSession, key: WriteKey, isOrphan: boolean, r
 
 export function copy(session: SqliteSession, batch: CopyBatch): RowCount | undefined {
 	const { source, target, keys } = batch;
-	const found = findPlace(session, source);
-	if (found?.stamp !== batch.stamp || findPlace(session, target) !== undefined) return undefined;
+	const found = findPlace(session, { threadId: source });
+	if (found?.stamp !== batch.stamp || findPlace(session, { threadId: target }) !== undefined) return undefined;
 	addThread(session, target, found.family, batch.fresh, batch.now);
 	const list = JSON.stringify(findPks(session, source, keys));
 	for (const sql of [COPY_CHECKPOINTS, COPY_WRITES, COPY_BASES]) session.run(sql, { target, list });
-	for (const row of batch.checkpoints) putCheckpoint(session, row, findRow(session, row)?.pk);
+	for (const row of batch.checkpoints) putCheckpoint(session, row, findPlace(session, row)?.pk);
 	for (const row of batch.writes) addWrite(session, ensureRow(session, row), row.generation, row);
 	for (const row of batch.deltaBases) putBase(session, row);
 	const count = session.get(COUNT_ROWS, { list: JSON.stringify(findPks(session, target)) }) as RowCount;
@@ -253,7 +248,7 @@ export function removeThread(session: SqliteSession, threadId: string): RowCount
 export function replaceBytes(session: SqliteSession, replacement: Replacement): boolean {
 	const { from, to } = replacement;
 	if (replacement.kind === "blob") return session.run(REPLACE_BLOB, to, replacement.id, from).changes > 0;
-	const { pk } = findRow(session, replacement.key) ?? {};
+	const { pk } = findPlace(session, replacement.key) ?? {};
 	if (pk === undefined) return false;
 	if (replacement.kind === "checkpoint") return session.run(REPLACE_HEAD, to, pk, from).changes > 0;
 	if (replacement.kind === "deltaBase") return session.run(REPLACE_BASE, to, pk, replacement.channel, from).changes > 0;
