@@ -124,7 +124,7 @@ export class ListMemos {
 	}
 }
 
-/** A list that is worth to be remembered, and can be found by its first element. */
+/** A list that is worth remembering, and can be found by its first element. */
 function isLong(list: unknown): list is readonly unknown[] {
 	if (!Array.isArray(list) || list.length < SHORTEST) return false;
 	if (Object.getPrototypeOf(list) !== Array.prototype) return false;

@@ -125,7 +125,7 @@ function validate(bytes: Uint8Array, ends?: number[]): { count: number; hasTags:
 			if (members === 0) continue;
 			if (!hasKeys && isUndefined(bytes, at)) {
 				const tag = bytes[at + 3] ?? LAST_TAG + 1;
-				if (members < 2 || tag > LAST_TAG) throw corrupt("a tag that is none");
+				if (members < 2 || tag > LAST_TAG) throw corrupt("an invalid tag");
 				hasTags = true;
 				hasLoadables ||= tag === TAG.loadable;
 			}

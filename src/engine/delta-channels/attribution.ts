@@ -46,7 +46,7 @@ const EXIT_STEPS = 1000;
  * The writes stored at `parent` that made `child`'s value of `channel`, oldest first.
  *
  * A checkpoint can have several children: runs that were started from it again, state updates, new inputs over an
- * unfinished superstep. The writes of all of them are stored in one heap at the parent; this finds those of one child.
+ * unfinished superstep. The writes of all of them are stored in one pool at the parent; this finds those of one child.
  */
 export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W>): W[] {
 	const { child, channel, own = [] } = input;
@@ -57,8 +57,8 @@ export function attributeWrites<W extends StoredWrite>(input: AttributionInput<W
 	}
 	// What a run was told at its start is stored in one place.
 	if (child.source === "input" && own.length > 0) return [];
-	const heap = new WriteHeap(input);
-	const made = heap.isOfPaths ? heap.ofPaths() : child.source === "update" ? heap.ofUpdate() : heap.ofRun();
+	const pool = new WritePool(input);
+	const made = pool.isOfPaths ? pool.ofPaths() : child.source === "update" ? pool.ofUpdate() : pool.ofRun();
 	return made.filter((write) => write.channel === channel);
 }
 
@@ -133,7 +133,7 @@ export function absorbedTasks(parent: TaskState, update: TaskState): boolean {
 	);
 }
 
-class WriteHeap<W extends StoredWrite> {
+class WritePool<W extends StoredWrite> {
 	readonly #parent: PathCheckpoint;
 	readonly #child: PathCheckpoint;
 	readonly #siblings: readonly PathCheckpoint[];
