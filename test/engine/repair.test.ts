@@ -240,6 +240,23 @@ for (const [name, options] of [
 			});
 		});
 
+		it("has the table of writes named, though SQLite gives up where it is damaged", async () => {
+			await withSaver((saver) => thread(saver, "sound").write(ids[3] as string, [["n", 1]]));
+			const bytes = readFileSync(path);
+			const page = (findPage("delta_writes") - 1) * 4096;
+			// A cell begins with its length, in two bytes if it is over 127; then comes the size of the header of its row.
+			const cell = page + bytes.readUInt16BE(page + 8);
+			bytes[cell + ((bytes[cell] as number) > 127 ? 2 : 1)] = 152;
+			writeFileSync(path, bytes);
+			await withSaver(async (saver) => {
+				const { damage } = await saver.verify();
+				expect(damage).toContainEqual({ problem: "Pages of delta_writes are damaged." });
+				expect(JSON.stringify(damage)).not.toContain("delta_checkpoints are");
+				await saver.repair();
+				expect((await saver.verify()).damage).toEqual([]);
+			});
+		});
+
 		it("has the threads named that the index over rows without a head mixes up", async () => {
 			await withSaver((saver) => thread(saver, "early").write(ids[0] as string, [["n", 1]]));
 			const before = await withSaver(readAll);

@@ -6,8 +6,6 @@ import { setUp } from "./schema.ts";
 import { fileSource } from "./source.ts";
 import { addThread, NEWEST } from "./write.ts";
 
-const FIND_TABLES = `SELECT DISTINCT 'Pages of ' || name || ' are damaged.' AS problem FROM dbstat
-	WHERE pageno IN (SELECT value FROM json_each(?))`;
 const COUNT = `SELECT count(*) FROM delta_checkpoints c WHERE c.thread_id = delta_threads.thread_id AND head IS NOT NULL`;
 const FIND_THREADLESS = `SELECT DISTINCT thread_id AS threadId FROM delta_checkpoints c
 	WHERE NOT EXISTS (SELECT 1 FROM delta_threads t WHERE t.thread_id = c.thread_id)`;
@@ -45,18 +43,19 @@ const SKIP_IDS = `UPDATE delta_format SET next_id = 1000000 + max(next_id,
 
 /** Looks for damage of the structure, where rows may be lost or hidden, and compares rows with each other. */
 export function findDamage(session: SqliteSession): Record<"structure" | "rows", StorageDamage[]> {
-	return { structure: collect("", () => checkIntegrity(session)), rows: findMismatches(session) };
+	return { structure: checkIntegrity(session), rows: findMismatches(session) };
 }
 
-/** SQLite names pages only, and the tables and indexes that they belong to say more. */
+/** SQLite names pages, or nothing if it gives up there: each table that is damaged says more. */
 function checkIntegrity(session: SqliteSession): StorageDamage[] {
-	const answers = session.all<{ integrity_check: string }>("PRAGMA integrity_check");
-	const texts = answers.map((answer) => answer.integrity_check).filter((text) => text !== "ok");
-	const pages = texts.flatMap((text) => text.match(/(?<=\bpage )\d+/g) ?? []);
-	return [
-		...texts.map((problem) => ({ problem })),
-		...(pages.length === 0 ? [] : collect("", () => session.all(FIND_TABLES, JSON.stringify(pages)))),
-	];
+	const ask = (table: string) =>
+		collect("", () => {
+			const answers = session.all<{ integrity_check: string }>(`PRAGMA integrity_check${table}`);
+			return answers.filter((row) => row.integrity_check !== "ok").map((row) => ({ problem: row.integrity_check }));
+		});
+	const found = ask("");
+	const damaged = found.length === 0 ? [] : Object.keys(KEYS).filter((table) => ask(`(${table})`).length > 0);
+	return [...found, ...damaged.map((table) => ({ problem: `Pages of ${table} are damaged.` }))];
 }
 
 function findMismatches(session: SqliteSession): StorageDamage[] {
