@@ -61,7 +61,7 @@ function maskOf(tag: string): number {
 	return 0x80 | tag.length;
 }
 
-/** Answers at once, with no promise in between. */
+/** Returns at once, with no promise in between. */
 export class SyncSerde extends JsonSerde {
 	override dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
 		return this.dump(value) as never;

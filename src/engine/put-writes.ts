@@ -42,7 +42,7 @@ export async function putWrites(engine: Engine, input: PutWritesInput): Promise<
 }
 
 /**
- * Answers whether it was stored: not if what it builds on may be gone.
+ * Returns whether it was stored: not if what it builds on may be gone.
  *
  * @param mayBuild whether values may be patches on blobs of the checkpoint
  */

@@ -73,7 +73,7 @@ export async function put(engine: Engine, input: PutInput): Promise<void> {
 	throw busy(key.threadId);
 }
 
-/** Answers whether it was stored: not if what it builds on may be gone. */
+/** Returns whether it was stored: not if what it builds on may be gone. */
 async function store(
 	engine: Engine,
 	input: PutInput,
@@ -146,7 +146,7 @@ function planChannel({ checkpoint, metadata, newVersions }: PutInput, channel: s
 	return { channel, version, isNew, carried, encoded: undefined };
 }
 
-/** Gives each channel that is not taken over its bytes. Answers those of the metadata. */
+/** Gives each channel that is not taken over its bytes. Returns those of the metadata. */
 function takeEncoded(drafts: readonly Draft[], [metadata, ...encoded]: readonly Encoded[]): Encoded {
 	for (const draft of drafts) if (draft.carried === undefined) draft.encoded = encoded.shift();
 	return ownBytes(metadata as Encoded);

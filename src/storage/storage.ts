@@ -279,7 +279,7 @@ export interface StorageDamage {
  * - `put`, `remove` and `copy` are atomic: all of the batch is stored or nothing, and once the promise has resolved
  *   it survives the death of the process (as far as the backend stores anything at all).
  * - A batch whose `stamp` is not the thread's, or whose thread is not there, or that copies onto a thread that is
- *   there, changes nothing and answers `undefined`.
+ *   there, changes nothing and returns `undefined`.
  * - A read sees every batch whose promise had resolved before, all of it at one moment. A missing row is left out, or
  *   `undefined`; never an error.
  * - Rows are returned as they were given, with ids compared by their bytes in UTF-8. Returned bytes may be shared: callers
@@ -320,7 +320,7 @@ export interface Storage {
 	removeThread(threadId: string): Promise<RowCount>;
 	/** Removes these blobs of a family. */
 	removeBlobs(family: number, ids: readonly number[]): Promise<void>;
-	/** Changes how rows are stored, not what they say: all at once. Answers how many rows still had the bytes seen. */
+	/** Changes how rows are stored, not what they say: all at once. Returns how many rows still had the bytes seen. */
 	replaceBytes(replacements: readonly Replacement[]): Promise<number>;
 	clear(): Promise<void>;
 
@@ -331,7 +331,7 @@ export interface Storage {
 	 */
 	check(repairs?: boolean): Promise<StorageDamage[]>;
 	/**
-	 * Gives space of removed rows back to the file system: one batch of it, so that writers wait for moments only. Answers
+	 * Gives space of removed rows back to the file system: one batch of it, so that writers wait for moments only. Returns
 	 * whether there may be more to do.
 	 */
 	tidy(): Promise<boolean>;

@@ -55,7 +55,7 @@ const STATUSES: Partial<Record<CheckpointErrorCode, number>> = {
 
 /**
  * Serves graphs to LangGraph Studio and to every other client of the LangGraph API, on the savers that they have. Takes
- * a `Request` and answers a `Response`, so it fits whatever speaks these. The graphs stay as they are.
+ * a `Request` and returns a `Response`, so it fits whatever speaks these. The graphs stay as they are.
  *
  * @example
  * ```ts

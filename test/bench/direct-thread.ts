@@ -64,7 +64,7 @@ export class DirectThread {
 		return { configurable: { thread_id: this.threadId, checkpoint_ns: "", checkpoint_id: this.#head } };
 	}
 
-	/** Puts a checkpoint and the writes of the task that runs on it. Answers the milliseconds that the saver took. */
+	/** Puts a checkpoint and the writes of the task that runs on it. Returns the milliseconds that the saver took. */
 	async step({ values, changed, writes, metadata }: Step): Promise<number> {
 		const { config } = this;
 		const before = this.#versions;

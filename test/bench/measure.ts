@@ -113,7 +113,7 @@ export async function timeAndBlock(work: () => Promise<unknown>): Promise<{ elap
 	return { elapsed, block };
 }
 
-/** Goes through a listing like a server that has other things to do. Answers how many items there were. */
+/** Goes through a listing like a server that has other things to do. Returns how many items there were. */
 export async function countSlowly(items: AsyncIterable<unknown>): Promise<number> {
 	let count = 0;
 	for await (const _ of items) {

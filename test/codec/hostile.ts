@@ -127,7 +127,7 @@ export class HostileBytes {
 
 /**
  * Decodes bytes that nobody vouches for. Fails unless there is a value of the closed set of classes, or an error with
- * the code CORRUPT. Answers whether there was a value.
+ * the code CORRUPT. Returns whether there was a value.
  */
 export async function assertHarmless(bytes: Uint8Array): Promise<boolean> {
 	const before = bytes.slice();

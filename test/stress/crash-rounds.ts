@@ -123,7 +123,7 @@ class FileLife {
 		await this.#check();
 	}
 
-	/** Runs a process until it is killed. Answers how much it has acknowledged. */
+	/** Runs a process until it is killed. Returns how much it has acknowledged. */
 	async #live(fault: CrashOrders["fault"]): Promise<number> {
 		const orders: CrashOrders = {
 			path: this.#path,

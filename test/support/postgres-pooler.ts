@@ -75,7 +75,7 @@ export class PostgresPooler {
 		});
 	}
 
-	/** Sends what a client says, and what is answered back. Answers the connection if a transaction is open on it. */
+	/** Sends what a client says, and what is answered back. Returns the connection if a transaction is open on it. */
 	#exchange(server: Socket, sent: Buffer, client: Socket): Promise<Socket | undefined> {
 		return new Promise((resolve) => {
 			let rest: Buffer = Buffer.alloc(0);

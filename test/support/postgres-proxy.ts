@@ -44,7 +44,7 @@ export class PostgresProxy {
 		return this.roundTrips - before;
 	}
 
-	/** Faults for the next statements, whichever connection they come on. Answers how many of an earlier plan were left. */
+	/** Faults for the next statements, whichever connection they come on. Returns how many of an earlier plan were left. */
 	plan(...faults: Fault[]): number {
 		return this.#faults.splice(0, this.#faults.length, ...faults).length;
 	}

@@ -93,7 +93,7 @@ export function closingRules(test: StorageTest): void {
 	});
 }
 
-/** Two threads, one a copy of the other, with rows of every kind. Answers the ids of their blobs. */
+/** Two threads, one a copy of the other, with rows of every kind. Returns the ids of their blobs. */
 async function fill({ put, putRows, putWrites, remove, copy, fourIds }: StorageScene): Promise<number[]> {
 	const [whole, patch, large] = await fourIds();
 	await put({

@@ -127,7 +127,7 @@ export class StorageScene {
 		return { threadId, fresh: await this.fresh(), now: this.tick(), ...nothing, ...fields };
 	};
 
-	/** Puts a batch that must be taken; answers the thread's stamp. */
+	/** Puts a batch that must be taken; returns the thread's stamp. */
 	readonly put = async (fields: Partial<PutBatch>): Promise<number> => {
 		const result = await this.tryPut(fields);
 		assert.ok(result, "a batch that is up to date was refused");
@@ -152,7 +152,7 @@ export class StorageScene {
 		for (const checkpoint of rows) await this.put({ checkpoint });
 	};
 
-	/** Puts `count` rows, each the parent of the next, with rising ids; answers their ids. */
+	/** Puts `count` rows, each the parent of the next, with rising ids; returns their ids. */
 	readonly chain = async (count: number): Promise<string[]> => {
 		const ids = Array.from({ length: count }, (_, n) => checkpointId(n + 1));
 		for (const [n, id] of ids.entries()) await this.put({ checkpoint: row(id, { parentId: ids[n - 1] }) });

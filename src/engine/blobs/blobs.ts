@@ -87,7 +87,7 @@ export class Blobs {
 		}
 	}
 
-	/** Adds the values that these rows, and what is at hand, are enough for. Answers the other ids. */
+	/** Adds the values that these rows, and what is at hand, are enough for. Returns the other ids. */
 	#buildAll(ids: readonly number[], along: readonly BlobRow[], found: Map<number, Blob>): number[] {
 		const rows = new Map(along.map((row) => [row.id, row]));
 		return ids.filter((id) => {

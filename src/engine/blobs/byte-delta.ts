@@ -95,7 +95,7 @@ export function applyPatches(base: Uint8Array, layers: readonly Layer[]): Uint8A
 }
 
 /**
- * Copies what a layer has of its own into the result and answers what its base must supply. As copies never go back,
+ * Copies what a layer has of its own into the result and returns what its base must supply. As copies never go back,
  * ranges ascend in every layer.
  */
 function fillFrom({ patch, source }: Layer, lacking: readonly Range[], result: Uint8Array): Range[] {

@@ -55,7 +55,7 @@ export class Parts {
 		this.bytes = PART_BYTES;
 	}
 
-	/** Goes along a path as far as it is known. Answers where it is not, unless it has come to its end. */
+	/** Goes along a path as far as it is known. Returns where it is not, unless it has come to its end. */
 	follow(channel: string, start: Place | undefined, path: Part[]): Place | undefined {
 		const known = this.#channels.get(channel);
 		let place = start;

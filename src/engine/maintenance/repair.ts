@@ -34,7 +34,7 @@ export async function repair(
 	return report;
 }
 
-/** Answers how many checkpoints it has afterwards. */
+/** Returns how many checkpoints it has afterwards. */
 async function repairThread(engine: Engine, threadId: string, report: RepairReport, pause: Pause): Promise<number> {
 	const { storage, blobs } = engine;
 	const faults = new Map<string, Damage>();

@@ -113,7 +113,7 @@ export class Survey {
 	}
 
 	/**
-	 * Answers nothing if it fails, and takes down why.
+	 * Returns nothing if it fails, and takes down why.
 	 *
 	 * @param of what is read, unless the error says it
 	 */

@@ -34,7 +34,7 @@ export interface Removed {
 /** What {@link DeltaSaver.copyThread} copied. */
 export type Copied = Pick<Removed, "checkpoints" | "writes">;
 
-/** Which page {@link DeltaSaver.listThreads} answers. */
+/** Which page {@link DeltaSaver.listThreads} returns. */
 export interface ListThreadsOptions {
 	/** At most this many threads. Default 50. */
 	limit?: number;

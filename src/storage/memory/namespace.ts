@@ -24,7 +24,7 @@ export class Namespace {
 	readonly writes: Lists<WriteRow> = new Map();
 	readonly deltaBases: Lists<DeltaBaseRow> = new Map();
 
-	/** Adds a checkpoint, or puts it in place of the one with its id. Answers whether there was one. */
+	/** Adds a checkpoint, or puts it in place of the one with its id. Returns whether there was one. */
 	put(row: CheckpointRow, labels?: Labels): boolean {
 		const { threadId, ns, id, parentId, runId, source, step } = row;
 		const blobs = row.blobs.slice();
@@ -96,7 +96,7 @@ export class Namespace {
 		}
 	}
 
-	/** A path, as `readPath` of the storage answers it. */
+	/** A path, as `readPath` of the storage returns it. */
 	readPath(start: string, limit: number, stamp: number) {
 		const path = new Map<string, FoundCheckpoint>();
 		let row = this.checkpoints.get(start);

@@ -85,7 +85,7 @@ export function askReading(tables: Tables, scan: Scan | undefined, depth: Depth)
 }
 
 /**
- * A path with all that `Storage.readPath` answers, and who has changed the thread. The recursion goes on as long as rows
+ * A path with all that `Storage.readPath` returns, and who has changed the thread. The recursion goes on as long as rows
  * are fetched from it, and ends at a row that it has met before. The planner is not told the limit: it would make a new
  * plan for each call to fit that.
  */

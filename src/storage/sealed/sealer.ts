@@ -97,7 +97,7 @@ export class Sealer {
 		}
 	}
 
-	/** Seals again what is in clear, or under an older key. Answers nothing if it is under the current key. */
+	/** Seals again what is in clear, or under an older key. Returns nothing if it is under the current key. */
 	sealAgain(envelope: Uint8Array, identity: Identity): Uint8Array | undefined {
 		const current = packKeyId(envelope[0] as number, this.#keys[0] as NamedKey);
 		if (Buffer.compare(current, envelope.subarray(0, current.length)) === 0) return undefined;
@@ -143,7 +143,7 @@ function encrypt(key: NamedKey, flags: number, content: Uint8Array, identity: st
 }
 
 /**
- * Answers nothing if the envelope is not whole, in its place and under this key.
+ * Returns nothing if the envelope is not whole, in its place and under this key.
  *
  * @param keyId what the envelope begins with, up to the nonce
  */
@@ -198,7 +198,7 @@ function damaged(identity: Identity, cause?: unknown): CheckpointError {
 	return new CheckpointError("CORRUPT", `Row ${identity(true)} is damaged, or is not where it was put.`, { cause });
 }
 
-/** Answers nothing if it does not pay. */
+/** Returns nothing if it does not pay. */
 function deflate(bytes: Uint8Array): Uint8Array | undefined {
 	if (bytes.length >= TRY_FROM && tryDeflate(takePieces(bytes)) === undefined) return undefined;
 	const deflated = tryDeflate(bytes);

@@ -74,7 +74,7 @@ function findHidden(db: SqliteDatabase): StorageDamage[] {
 	return [...threads].map((threadId) => ({ threadId, problem: "The index over keys lacks a checkpoint." }));
 }
 
-/** What a check answers, or that it can't be made. */
+/** What a check returns, or that it can't be made. */
 function collect(question: string, check: () => StorageDamage[]): StorageDamage[] {
 	try {
 		return check();
@@ -187,7 +187,7 @@ function copyTable(damaged: SqliteDatabase, target: SqliteSession, table: string
 	return [...threads].map((threadId) => ({ threadId, problem: `Rows of ${table} can't be read, and are lost.` }));
 }
 
-/** Answers whether all rows could be read and used. */
+/** Returns whether all rows could be read and used. */
 function readRows<Row>(db: SqliteDatabase, sql: string, use: (row: Row) => void, ...parameters: unknown[]): boolean {
 	return isReadable(() => {
 		for (const row of db.prepare(sql).iterate(...parameters)) isReadable(() => use(row as Row));

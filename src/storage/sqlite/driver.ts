@@ -23,7 +23,7 @@ export interface SqliteDatabase {
 	pragma(text: string, options?: { simple?: boolean }): unknown;
 	/** Runs work in a transaction, or in a savepoint of the one that is open. */
 	transaction(run: Transaction): Transaction & { immediate: Transaction };
-	/** @param progress answers how many pages to copy next */
+	/** @param progress returns how many pages to copy next */
 	backup(path: string, options: { progress: (left: { remainingPages: number }) => number }): Promise<unknown>;
 	/** Allows to open what is damaged. */
 	unsafeMode(isOn: boolean): unknown;
@@ -53,7 +53,7 @@ export function openDatabase(path: string, isReadOnly = false): SqliteDatabase {
 	}
 }
 
-/** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it answers as `undefined`. */
+/** An open database with its prepared statements. Remembers nothing of rows, whose NULLs it returns as `undefined`. */
 export class SqliteSession {
 	/** No other session has it. */
 	readonly name = randomUUID();

@@ -84,7 +84,7 @@ const STATEMENTS = new Map(
 	[...SCHEMA.matchAll(/CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)[^;]*/g)].map(([sql, name = ""]) => [name, sql]),
 );
 
-/** Answers whether a database has our tables. Refuses one of something else, unless it is shared, or of a newer version. */
+/** Returns whether a database has our tables. Refuses one of something else, unless it is shared, or of a newer version. */
 function checkFormat(session: SqliteSession, name: string, isShared?: boolean): boolean {
 	const rows = session.all<Record<string, string>>("SELECT type, name, sql FROM sqlite_schema");
 	const found = new Map(rows.map((row) => [row.name, row.sql]));

@@ -57,7 +57,7 @@ const PUT_WRITE = `INSERT OR REPLACE INTO delta_writes (checkpoint_pk, ${WRITE_C
 const PUT_BASE = "INSERT OR REPLACE INTO delta_bases (checkpoint_pk, channel, data) VALUES (?, ?, ?)";
 const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data) VALUES (?, ?, ?, ?, ?, ?)";
 
-/** Stores a batch. Answers nothing if the thread has another stamp than the batch builds on. */
+/** Stores a batch. Returns nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
 	const found = findPlace(session, checkpoint ?? writes[0] ?? { threadId }, writes[0]?.taskId);
@@ -244,7 +244,7 @@ export function removeThread(session: SqliteSession, threadId: string): RowCount
 	return removeRows(session, findPks(session, threadId));
 }
 
-/** Answers whether the row still had the bytes that were seen. */
+/** Returns whether the row still had the bytes that were seen. */
 export function replaceBytes(session: SqliteSession, replacement: Replacement): boolean {
 	const { from, to } = replacement;
 	if (replacement.kind === "blob") return session.run(REPLACE_BLOB, to, replacement.id, from).changes > 0;

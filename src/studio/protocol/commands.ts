@@ -48,7 +48,7 @@ export function readCommand(json: unknown): Command {
 	throw new ProtocolError("invalid_argument", "A command must have a whole number as `id` and a string as `method`.");
 }
 
-/** Does what a command asks for, and answers it. */
+/** Does what a command asks for, and returns its answer. */
 export async function runCommand(sender: Sender, { id, method, params }: Command): Promise<Json> {
 	const { studio, threadId } = sender;
 	const kind = Object.hasOwn(COMMANDS, method) ? COMMANDS[method] : undefined;

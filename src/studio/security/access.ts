@@ -15,7 +15,7 @@ export interface ThreadAccess {
 	caller?: string;
 }
 
-/** Answers true (everything), false (nothing), or which threads the caller may access. */
+/** Returns true (everything), false (nothing), or which threads the caller may access. */
 export type Authorize = (request: Request) => boolean | ThreadAccess | Promise<boolean | ThreadAccess>;
 
 /** What the caller of one request may do. */

@@ -65,7 +65,7 @@ export class States {
 		}
 	}
 
-	/** Changes a state, or forks it. Answers the config of the checkpoint that this made. */
+	/** Changes a state, or forks it. Returns the config of the checkpoint that this made. */
 	async update(thread: FoundThread, checkpoint: Json, values: unknown, asNode: string | undefined): Promise<Json> {
 		const { graph } = await this.#graphFor(thread);
 		const config = configFor(thread, { checkpoint_ns: "", ...checkpoint });

@@ -115,7 +115,7 @@ export class ThreadDescription {
 		return this.#lastRun;
 	}
 
-	/** Reads something, or answers what stands for it if it is damaged or can't be decrypted. */
+	/** Reads something, or returns what stands for it if it is damaged or can't be decrypted. */
 	async #read<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
 		try {
 			return await read();

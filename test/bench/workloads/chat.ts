@@ -41,7 +41,7 @@ function planStops({ side, full }: Stage, messages: number): Stop[] {
 	return stops;
 }
 
-/** Appends one message per step. Answers the mean time of a step and that of the slowest in a hundred. */
+/** Appends one message per step. Returns the mean time of a step and that of the slowest in a hundred. */
 export async function fillChat(saver: Saver, messages: readonly BaseMessage[], stops: readonly Stop[]) {
 	const chat = new DirectThread(saver, "chat");
 	const times: number[] = [];

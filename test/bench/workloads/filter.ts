@@ -22,7 +22,7 @@ function sizesOf({ quick }: Stage): [threads: number, checkpoints: number, warm:
 /** A put takes so little that a tenth of them is over before the machine does anything else. */
 const PARTS = 50;
 
-/** Answers how long a put takes. */
+/** Returns how long a put takes. */
 async function fill(saver: Saver, stage: Stage, from: number, threads: number): Promise<number> {
 	const [, checkpoints] = sizesOf(stage);
 	let total = 0;

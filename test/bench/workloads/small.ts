@@ -29,7 +29,7 @@ export function writeConversations(count: number, first = 0): Conversation[] {
 	}));
 }
 
-/** Puts one step of every conversation, then the next of every one. Answers how long all puts took together. */
+/** Puts one step of every conversation, then the next of every one. Returns how long all puts took together. */
 export async function putConversations(saver: Saver, conversations: readonly Conversation[]): Promise<number> {
 	const threads = conversations.map(({ thread, config }) => {
 		return new DirectThread(saver, config.configurable.thread_id, thread);

@@ -65,7 +65,7 @@ function meetingOfTwo(): () => Promise<void> {
 	};
 }
 
-/** Runs one thread twice at the same time. Answers what the runs gave, and what is stored of them. */
+/** Runs one thread twice at the same time. Returns what the runs gave, and what is stored of them. */
 async function runTwice(checkpointer: BaseCheckpointSaver) {
 	const bothHaveBegun = meetingOfTwo();
 	const bothAreHere = meetingOfTwo();
