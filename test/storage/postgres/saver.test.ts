@@ -60,7 +60,7 @@ describe("PostgresSaver", () => {
 		await inTemporaryFolder(async (folder) => {
 			const root = join(folder, "root.crt");
 			await writeFile(root, certificate);
-			const plain = PostgresSaver.fromConnString(server.url, { retryTimeout: 100 });
+			const plain = PostgresSaver.fromConnString(server.url, { retryTimeout: 5_000 });
 			await expect(plain.setup()).rejects.toMatchObject({ code: "STORAGE" });
 			await plain.close();
 			const saver = PostgresSaver.fromConnString(`${server.url}?sslmode=verify-full&sslrootcert=${root}`);
