@@ -153,7 +153,8 @@ export class Engine {
 	/** The cached parts of the delta histories of a namespace. They are told of changes from now on. */
 	openParts(key: CheckpointKey): Parts {
 		const known = this.#lastSeen(key);
-		const parts = known?.parts ?? new Parts();
+		if (known?.parts !== undefined) return known.parts;
+		const parts = new Parts();
 		if (known !== undefined) this.#keep(key, { ...known, parts });
 		return parts;
 	}
@@ -161,7 +162,7 @@ export class Engine {
 	/** Adds what a walk has made, unless the parts were forgotten meanwhile. */
 	keepParts(key: CheckpointKey, parts: Parts, made: readonly (readonly [channel: string, part: Part])[]): void {
 		const known = this.#lastSeen(key);
-		if (known?.parts !== parts) return;
+		if (made.length === 0 || known?.parts !== parts) return;
 		for (const [channel, part] of made) parts.add(channel, part);
 		this.#keep(key, known);
 	}

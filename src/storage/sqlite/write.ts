@@ -17,14 +17,11 @@ import type {
 import type { SqliteSession } from "./driver.ts";
 import { checkFound, find, GET_NEWEST, IN_THREAD, KEY, LISTED } from "./read.ts";
 
-interface Thread {
+/** A thread, with the row of one of its checkpoints and the next generation of what a task wrote there, if there are any. */
+interface Place extends CheckpointKey {
 	readonly family: number;
 	readonly stamp: number;
 	readonly minute: number;
-}
-
-/** A thread, with the row of one of its checkpoints and the next generation of what a task wrote there, if there are any. */
-interface Place extends Thread, CheckpointKey {
 	readonly pk: number | undefined;
 	readonly isHeadless: number;
 	readonly next: number | undefined;
@@ -60,27 +57,29 @@ const ADD_BLOB = "INSERT INTO delta_blobs (id, family, base, source, type, data)
 /** Stores a batch. Returns nothing if the thread has another stamp than the batch builds on. */
 export function put(session: SqliteSession, batch: PutBatch): PutResult | undefined {
 	const { threadId, fresh, now, checkpoint, writes } = batch;
-	const found = findPlace(session, checkpoint ?? writes[0] ?? { threadId }, writes[0]?.taskId);
-	if (batch.stamp !== undefined && found?.stamp !== batch.stamp) return undefined;
-	const thread = found ?? addThread(session, threadId, fresh, fresh, now);
-	const replaced = checkpoint !== undefined && found?.isHeadless === 0;
-	const stamp = replaced ? fresh : thread.stamp;
+	const look = () => findPlace(session, checkpoint ?? writes[0] ?? { threadId }, writes[0]?.taskId);
+	const known = look();
+	if (batch.stamp !== undefined && known?.stamp !== batch.stamp) return undefined;
+	if (known === undefined) addThread(session, threadId, fresh, fresh, now);
+	const found = known ?? (look() as Place);
+	const replaced = checkpoint !== undefined && found.isHeadless === 0;
+	const stamp = replaced ? fresh : found.stamp;
 	if (checkpoint !== undefined) {
 		const { ns, id } = checkpoint;
 		if (batch.onlyOnHead)
 			checkHead(checkpoint, find<ListedCheckpoint>(session, GET_NEWEST, { threadId, ns })[0], replaced);
-		if (thread.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
+		if (found.minute !== minuteOf(now)) session.run(SET_MINUTE, minuteOf(now), threadId);
 		const newest = ns === "" ? id : undefined;
 		session.run(COUNT_CHECKPOINT, stamp, now, replaced ? 0 : 1, newest, newest, threadId);
 		const labels = batch.labels && JSON.stringify(batch.labels);
-		putCheckpoint(session, checkpoint, found?.pk, labels);
-		if (found?.pk !== undefined) session.run(SET_LABELS, labels, found.pk);
+		putCheckpoint(session, checkpoint, found.pk, labels);
+		if (found.pk !== undefined) session.run(SET_LABELS, labels, found.pk);
 	}
 	for (const { id, base, source, type, data } of batch.blobs)
-		session.run(ADD_BLOB, id, thread.family, base, source, type, data);
+		session.run(ADD_BLOB, id, found.family, base, source, type, data);
 	putWrites(session, writes, checkpoint === undefined ? found : undefined);
 	for (const base of batch.deltaBases) putBase(session, base);
-	return { family: thread.family, stamp, replaced };
+	return { family: found.family, stamp, replaced };
 }
 
 function findPlace(
@@ -98,16 +97,8 @@ function minuteOf(time: number): number {
 	return Math.floor(time / 60_000);
 }
 
-export function addThread(
-	session: SqliteSession,
-	threadId: string,
-	family: number,
-	stamp: number,
-	now: number,
-): Thread {
-	const minute = minuteOf(now);
-	session.run(ADD_THREAD, threadId, family, stamp, now, now, minute);
-	return { family, stamp, minute };
+export function addThread(session: SqliteSession, threadId: string, family: number, stamp: number, now: number): void {
+	session.run(ADD_THREAD, threadId, family, stamp, now, now, minuteOf(now));
 }
 
 /** Adds a checkpoint, or puts it in the place of the one in this row, whose labels it keeps. */
